@@ -1,0 +1,1 @@
+"""What is fixed: the spec, what is published about the models, and their typed loader."""

@@ -1,0 +1,1 @@
+"""How each model is run: one module per model family, and the registry."""

@@ -1,0 +1,1 @@
+"""What every other part stands on: canonical bytes, files, strangers' text, environment."""

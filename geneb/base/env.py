@@ -1,0 +1,75 @@
+"""What this process runs on: versions, processor, BLAS, devices. Recorded, never guessed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+CORE_PACKAGES = (
+    "geneb", "numpy", "scipy", "pandas", "scikit-learn", "zarr", "numcodecs", "h5py", "pydantic",
+    "threadpoolctl", "joblib",
+)  # fmt: skip
+OPTIONAL_PACKAGES = (
+    "torch", "transformers", "tokenizers", "safetensors", "huggingface_hub", "fsspec", "s3fs",
+    "distributed", "matplotlib", "pyarrow", "cuml",
+)  # fmt: skip
+
+
+def version(package: str) -> str | None:
+    """Return the installed version of a distribution, or None; nothing is imported."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def versions(packages: tuple[str, ...] = CORE_PACKAGES + OPTIONAL_PACKAGES) -> dict[str, str]:
+    """Return the versions of Python and of those packages that are installed."""
+    found = {"python": platform.python_version()}
+    found.update({name: got for name in packages if (got := version(name)) is not None})
+    return found
+
+
+def processor() -> str:
+    """Return the processor's model name, as far as the system tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n"):
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def blas() -> list[dict[str, Any]]:
+    """Return what threadpoolctl says of each loaded BLAS and OpenMP library.
+
+    Paths are left out: they tell about a machine, not about numbers.
+    """
+    from threadpoolctl import threadpool_info
+
+    wanted = ("user_api", "internal_api", "version", "architecture", "num_threads")
+    rows = [{key: row[key] for key in wanted if row.get(key)} for row in threadpool_info()]
+    return sorted(rows, key=str)
+
+
+def cuml_accel_active() -> bool:
+    """Return whether cuml.accel has taken over scikit-learn in this process."""
+    return "cuml.accel" in sys.modules or os.environ.get("CUML_ACCEL_ENABLED", "0") not in ("", "0")
+
+
+def importable(module: str) -> bool:
+    """Return whether a top-level module could be imported; it is not imported."""
+    return importlib.util.find_spec(module) is not None

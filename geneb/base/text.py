@@ -1,0 +1,38 @@
+"""A stranger's text, made safe for the place where it is shown."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Control, format (direction marks), surrogate, private-use and unassigned characters, and the
+# two line separators: none of them may reach a terminal or a table cell.
+_BAD_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&-])")
+
+
+def plain(text: str, limit: int = 200) -> str:
+    """Return one line of printable characters; everything else is shown as an escape.
+
+    Parameters
+    ----------
+    limit
+        Longer text is cut and ends in an ellipsis.
+    """
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(
+        char.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(char) in _BAD_CATEGORIES
+        else char
+        for char in cut
+    )
+
+
+def markdown(text: str, limit: int = 200) -> str:
+    """Return text that Markdown shows letter by letter, also inside a table cell."""
+    return _MARKDOWN.sub(r"\\\1", plain(text, limit))
+
+
+def csv_cell(text: str) -> str:
+    """Return text that a spreadsheet does not take for a formula."""
+    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

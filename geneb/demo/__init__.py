@@ -1,0 +1,1 @@
+"""Two small real tasks, shipped with the program."""

@@ -1,0 +1,1 @@
+"""From task CSVs to a store: plan, batches, engine, run."""

@@ -1,0 +1,1 @@
+"""From a store to scores: protocols, probes, backends, fits."""

@@ -1,0 +1,1 @@
+"""Task CSVs: reading them, and what a task is."""

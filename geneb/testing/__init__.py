@@ -1,0 +1,1 @@
+"""Contract suites that third parties subclass for their own extractors."""

@@ -1,0 +1,1 @@
+"""The leaderboard's data: submissions, verifications, model cards, tables, site."""

@@ -1,0 +1,1 @@
+"""The embedding store: its format, reading, writing and verification."""
