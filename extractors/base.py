@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -83,7 +83,6 @@ class Description:
     file: str | None = None
     compute_dtype: str = "float32"
     matmul_precision: str = "highest"
-    licences: Mapping[str, str] = field(default_factory=dict)
 
 
 class Extractor(ABC):

@@ -1,0 +1,1 @@
+"""What several test files need: small helpers, no tests."""
