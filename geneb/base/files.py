@@ -202,7 +202,7 @@ class FileLock:
 
     def _still_there(self, handle: int) -> bool:
         try:
-            return os.path.samestat(os.fstat(handle), os.stat(self.path, follow_symlinks=False))
+            return os.path.samestat(os.fstat(handle), self.path.lstat())
         except FileNotFoundError:
             return False
 

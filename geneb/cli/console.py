@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -13,6 +14,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from geneb.base.canonical import pretty_json
 from geneb.base.progress import Progress
 from geneb.base.text import plain
 
@@ -126,3 +128,16 @@ def progress(*, quiet: bool = False) -> Progress:
 
         return Silent()
     return _TerminalProgress(show_rate=True) if sys.stderr.isatty() else _LineProgress()
+
+
+def report(value: Any, rows: Sequence[tuple[str, str]], *, as_json: bool) -> None:
+    """Print a result on stdout: as JSON, or as names and values."""
+    if as_json:
+        print_json(value)
+    else:
+        table(["", ""], rows)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on stdout."""
+    sys.stdout.write(pretty_json(value))

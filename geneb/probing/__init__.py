@@ -1,1 +1,1 @@
-"""From a store to scores: protocols, probes, backends, fits."""
+"""From a store to scores: protocols, backends, fits, and the probe that puts them together."""

@@ -1,0 +1,231 @@
+"""Which models can be run, and how: the registry, and loading an extractor by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import importlib
+import importlib.resources
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from geneb.extractors.base import Description, Extractor
+from geneb.extractors.published import PublishedExtractor, check_batching
+from geneb.extractors.source import (
+    LoadedClass,
+    accepts,
+    describe_failure,
+    load_class,
+    output_to_stderr,
+)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from geneb.base.canonical import canonical_json
+from geneb.base.files import check_name
+from geneb.errors import GenebError, InputError
+
+REGISTRY_FILE = "registry.toml"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Model(_Strict):
+    """How one model is run.
+
+    Attributes
+    ----------
+    display
+        Its name for people.
+    description
+        One line.
+    family
+        ``module:Class`` within `geneb.extractors`.
+    parameters
+        What the class is constructed with.
+    """
+
+    display: str = Field(min_length=1, max_length=80)
+    description: str = Field(min_length=1, max_length=200)
+    family: str = Field(pattern=r"^[a-z][a-z0-9_]*:[A-Z][A-Za-z0-9]*$")
+    parameters: dict[str, int | float | str | bool] = {}
+
+
+class _Registry(_Strict):
+    models: dict[str, Model]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An extractor, ready to run.
+
+    Attributes
+    ----------
+    extractor
+        The extractor.
+    model_id
+        What a store, a result and a submission call the model.
+    """
+
+    extractor: Extractor
+    model_id: str
+
+
+def parse_registry(text: str, where: str) -> dict[str, Model]:
+    """Parse a registry.
+
+    Raises
+    ------
+    InputError
+        If it is not TOML, or an entry lacks a field, has an unknown one or one of another type.
+    """
+    try:
+        models = _Registry.model_validate(tomllib.loads(text)).models
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("this is not TOML", where=where, found=str(error)) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            "this is not a registry of models",
+            where=f"{where}, {'.'.join(map(str, first['loc']))}",
+            found=first["msg"],
+        ) from error
+    for model_id in models:
+        check_name(model_id, "model")
+    return models
+
+
+@functools.cache
+def models() -> dict[str, Model]:
+    """Return the built-in models by their ids, in the registry's order."""
+    file = importlib.resources.files("geneb.extractors") / REGISTRY_FILE
+    return parse_registry(file.read_text(encoding="utf-8"), REGISTRY_FILE)
+
+
+def model_ids() -> list[str]:
+    """Return the ids of the built-in models, in the registry's order."""
+    return list(models())
+
+
+def load(spec: str, *, device: str = "cpu", weights: str | None = None) -> Loaded:
+    """Load an extractor.
+
+    The arguments are all that a worker process needs to load the same one.
+
+    Parameters
+    ----------
+    spec
+        A model's id, or ``path/to/file.py:ClassName``. The class is a subclass of
+        `geneb.extractors.base.Extractor`, or as published extractor files have it; the model's
+        id is then the class's name.
+    device
+        Where to run: ``cpu``, ``cuda:0``.
+    weights
+        Weights other than the model's own; for a published class, what it gets as its model.
+
+    Raises
+    ------
+    NotFoundError
+        If the file does not exist.
+    InputError
+        If there is no such model, the file or class cannot be used, or the extractor cannot be
+        told the device or the weights that were asked for.
+    """
+    if ":" in spec or spec.endswith(".py"):
+        return _load_from_file(spec, device, weights)
+    if spec not in models():
+        near = difflib.get_close_matches(spec, model_ids(), n=3)
+        raise InputError(
+            "there is no such model",
+            where=spec[:200],
+            expected=f"one of {', '.join(model_ids())}; or path/to/file.py:ClassName",
+            fix=f"did you mean {' or '.join(near)}?" if near else None,
+        )
+    return Loaded(_construct(model_class(spec), models()[spec].parameters, device, weights), spec)
+
+
+def model_class(model_id: str) -> type[Extractor]:
+    """Return the class that runs a built-in model."""
+    module, _, name = models()[model_id].family.partition(":")
+    return getattr(importlib.import_module(f"geneb.extractors.{module}"), name)
+
+
+def _load_from_file(spec: str, device: str, weights: str | None) -> Loaded:
+    loaded = load_class(spec)
+    model_id = check_name(loaded.cls.__name__, "model")
+    if model_id.casefold() in (name.casefold() for name in model_ids()):
+        raise InputError(
+            "a class in a file cannot take the name of a built-in model",
+            where=f"{loaded.path.name}:{model_id}",
+            fix="give the class another name",
+        )
+    if not issubclass(loaded.cls, Extractor):
+        return Loaded(PublishedExtractor(loaded, device=device, weights=weights), model_id)
+    where = f"{loaded.path.name}:{model_id}"
+    _check_declarations(loaded.cls, where)
+    try:
+        with output_to_stderr():
+            extractor = _construct(_telling_its_file(loaded), {}, device, weights)
+            canonical_json(dict(extractor.describe().parameters))
+    except GenebError:
+        raise
+    except Exception as error:
+        raise InputError(
+            "the class could not be constructed or described",
+            where=where,
+            expected=f"{model_id}() to work, or with device= and weights=, and parameters in "
+            "describe() that JSON can hold",
+            found=describe_failure(error, loaded.path),
+        ) from error
+    return Loaded(extractor, model_id)
+
+
+def _construct(
+    cls: type[Extractor], parameters: dict[str, Any], device: str, weights: str | None
+) -> Extractor:
+    """Construct an extractor, telling it device and weights where it can be told them."""
+    options = dict(parameters)
+    for name, value, implied in (("device", device, "cpu"), ("weights", weights, None)):
+        if accepts(cls, name):
+            options[name] = value
+        elif value != implied:
+            raise InputError(
+                f"{cls.__name__} cannot be told its {name}",
+                found=f"{name} {value}",
+                fix=f"leave {name} out",
+            )
+    return cls(**options)
+
+
+def _check_declarations(cls: type[Extractor], where: str) -> None:
+    name = getattr(cls, "name", None)
+    if not isinstance(name, str):
+        raise InputError(
+            "the extractor has no name", where=where, expected="a class attribute name: a string"
+        )
+    check_name(name, "extractor")
+    version = cls.numerics_version
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise InputError(
+            "this cannot be a numerics_version",
+            where=where,
+            expected="a whole number",
+            found=repr(version),
+        )
+    check_batching(cls.batching, where)
+
+
+def _telling_its_file(loaded: LoadedClass) -> type[Extractor]:
+    """Return the class with its file's digest in what it describes."""
+
+    class FromFile(loaded.cls):  # type: ignore[name-defined,misc]
+        def describe(self) -> Description:
+            return dataclasses.replace(super().describe(), file=loaded.sha256)
+
+    FromFile.__name__ = loaded.cls.__name__
+    FromFile.__qualname__ = loaded.cls.__qualname__
+    FromFile.__module__ = loaded.cls.__module__
+    return FromFile

@@ -1,0 +1,160 @@
+"""``geneb embed``."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from geneb.cli.options import data_option, json_option, quiet_option, store_option, tasks_option
+
+
+class StopFlag:
+    """Set by the first SIGINT or SIGTERM; a second one ends the process at once."""
+
+    def __init__(self) -> None:
+        self.signum: int | None = None
+
+    def __call__(self) -> bool:
+        """Return whether a signal has come."""
+        return self.signum is not None
+
+    def receive(self, signum: int, frame: FrameType | None) -> None:
+        """Handle a signal: the block at hand is finished, and the store can be resumed."""
+        del frame
+        from geneb.cli.console import status
+
+        self.signum = signum
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        status("stopping once the block at hand is written; once more stops at once")
+
+
+@contextmanager
+def stop_at_signals() -> Iterator[StopFlag]:
+    """Turn SIGINT and SIGTERM into a flag for the length of a with-block."""
+    flag = StopFlag()
+    before = {
+        number: signal.signal(number, flag.receive) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield flag
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      geneb embed --model kmer4 --data DIR --store kmer4.zarr --tasks "GUE mouse 3"
+      geneb embed --extractor mine.py:MyModel --data DIR --store mine.zarr --available
+    """
+)
+@click.option("--model", "-m", metavar="ID", help="A model that geneb knows, such as kmer4.")
+@click.option(
+    "--extractor",
+    metavar="FILE.py:CLASS",
+    help="An extractor of your own; its code is run. See extractors/README.md.",
+)
+@data_option()
+@store_option()
+@tasks_option()
+@click.option(
+    "--splits",
+    multiple=True,
+    metavar="NAME",
+    help="A split to embed besides train and test; may be given several times.",
+)
+@click.option(
+    "--available",
+    is_flag=True,
+    help="Embed the tasks whose CSVs are there; without it all 100 must be.",
+)
+@click.option(
+    "--replace-task",
+    "replace_tasks",
+    multiple=True,
+    metavar="ID",
+    help="Drop this task from the store and embed it anew.",
+)
+@click.option(
+    "--weights", metavar="PATH|ID", help="Passed to the extractor: where its weights are."
+)
+@click.option("--model-id", metavar="ID", help="Name for the store's model; for --extractor.")
+@click.option("--device", default="cpu", show_default=True, help="Passed to the extractor.")
+@click.option(
+    "--batch-tokens",
+    type=click.IntRange(min=1),
+    help="Padded tokens a batch; fixed once the store is created. Default 16384.",
+)
+@click.option(
+    "--store-dtype",
+    type=click.Choice(["float32", "float16"]),
+    default="float32",
+    show_default=True,
+    help="What vectors are stored as; float16 changes scores a little.",
+)
+@json_option()
+@quiet_option()
+def command(
+    *,
+    model: str | None,
+    extractor: str | None,
+    store: Path,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Write a model's frozen embeddings of tasks into a store.
+
+    Started again, it resumes: complete tasks are kept, missing or damaged blocks of others are
+    computed. A store holds one kind of embedding; another is refused with the difference shown.
+    """
+    if (model is None) == (extractor is None):
+        raise click.UsageError("name either --model ID or --extractor FILE.py:CLASS")
+    if extractor is not None and ":" not in extractor:
+        raise click.UsageError("--extractor is FILE.py:CLASS, such as mine.py:MyModel")
+    if model is not None and ":" in model:
+        raise click.UsageError("--model takes an id; a file is given with --extractor")
+    from geneb.cli import Interrupted
+    from geneb.cli.console import progress, report, status
+    from geneb.embedding.run import embed
+
+    with stop_at_signals() as stop:
+        summary = embed(
+            model or extractor or "",
+            store=store,
+            progress=progress(quiet=quiet),
+            stop=stop,
+            **options,
+        )
+    for warning in summary.warnings:
+        status(f"note: {warning}")
+    report(summary.as_json(), _rows(summary), as_json=as_json)
+    if summary.unsealed:
+        status(f"not sealed: {summary.unsealed}")
+    if stop.signum is not None and summary.stopped:
+        status("stopped; run the same command again to resume")
+        raise Interrupted(stop.signum)
+    status(f"next: geneb store verify {store}; geneb probe {store} --out results")
+
+
+def _rows(summary: Any) -> list[tuple[str, str]]:
+    return [
+        ("store", summary.store),
+        ("model", summary.model),
+        ("fingerprint", summary.fingerprint[:16]),
+        ("dim", f"{summary.dim:,}"),
+        ("tasks embedded now", f"{len(summary.embedded):,}"),
+        ("tasks complete before", f"{len(summary.complete):,}"),
+        ("rows computed", f"{summary.rows_computed:,}"),
+        ("rows copied", f"{summary.rows_copied:,}"),
+        ("seconds", f"{summary.seconds:.1f}"),
+    ]

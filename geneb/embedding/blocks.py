@@ -1,0 +1,143 @@
+"""Doing one block job: its sequences in, its rows in the store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from geneb.embedding.engine import Engine, NonFiniteError
+from geneb.embedding.plan import BlockJob, Copy, TaskPlan
+from geneb.errors import CorruptionError, WorkError
+from geneb.extractors.base import Item
+from geneb.stores.model import Counts
+from geneb.stores.reader import BlockArray
+from geneb.stores.zarr_store import Writer
+from geneb.tasks.read import Task, sequence_counts
+
+
+@dataclass(frozen=True)
+class PreparedBlock:
+    """A block whose sequences are ready for the model.
+
+    Attributes
+    ----------
+    items
+        One for each row that is computed here, in order.
+    """
+
+    job: BlockJob
+    items: list[Item]
+
+
+class TaskWorker:
+    """Does the block jobs of one task.
+
+    Parameters
+    ----------
+    engine
+        Embeds.
+    writer
+        The store; this process holds the task's claim.
+    task
+        The task's text.
+    """
+
+    def __init__(self, engine: Engine, writer: Writer, task: Task) -> None:
+        self._engine = engine
+        self._writer = writer
+        self._task = task
+        self._truncated: Counter[str] = Counter()
+        self._arrays: dict[tuple[str, str], BlockArray] = {}
+        self._source: tuple[tuple[str, str, int], np.ndarray] | None = None
+
+    def intact(self, job: BlockJob) -> bool:
+        """Return whether the block is in the store and passes its checksum."""
+        try:
+            self._array(job.task, job.split).read_block(job.block)
+        except CorruptionError:
+            return False
+        return True
+
+    def prepare(self, job: BlockJob) -> PreparedBlock:
+        """Tokenise, and count what was cut, copied rows included; one block at a time."""
+        sequences = self._task.splits[job.split].sequences[job.first : job.last]
+        items = self._engine.prepare(sequences)
+        self._truncated[job.split] += sum(item.truncated for item in items)
+        return PreparedBlock(job, [items[row] for row in job.compute])
+
+    def compute(self, prepared: PreparedBlock) -> np.ndarray:
+        """Embed the rows that this block owns.
+
+        Returns
+        -------
+        ndarray of float32, shape (rows of the block, dim)
+            Copied rows are not filled yet.
+        """
+        job = prepared.job
+        dim = self._writer.fingerprint.dim
+        rows = np.empty((job.last - job.first, dim), dtype=np.float32)
+        if prepared.items:
+            try:
+                rows[job.compute] = self._engine.embed(prepared.items)
+            except NonFiniteError as error:
+                where = _name_rows(job, job.compute[error.rows])
+                raise WorkError(error.problem, where=where, fix=error.fix) from error
+        return rows
+
+    def write(self, job: BlockJob, rows: np.ndarray) -> None:
+        """Fill in the copied rows and write the block; blocks are written in order."""
+        stored = self._as_stored(job, rows)
+        for copy in job.copies:
+            stored[copy.target] = self._source_rows(job, copy, stored)[copy.source]
+        self._writer.write_block(job.task, job.split, job.block, stored)
+
+    def _as_stored(self, job: BlockJob, rows: np.ndarray) -> np.ndarray:
+        if self._writer.fingerprint.store_dtype == "float32":
+            return rows
+        with np.errstate(over="ignore"):  # checked in the next line
+            stored = rows.astype(np.float16)
+        bad = job.compute[~np.isfinite(stored[job.compute]).all(axis=1)]
+        if len(bad):
+            raise WorkError(
+                "a number is too large for float16",
+                where=_name_rows(job, bad),
+                fix="make the store in float32",
+            )
+        return stored
+
+    def _source_rows(self, job: BlockJob, copy: Copy, own: np.ndarray) -> np.ndarray:
+        key = (copy.task, copy.split, copy.block)
+        if key == (job.task, job.split, job.block):
+            return own
+        if self._source is None or self._source[0] != key:
+            rows = self._array(copy.task, copy.split).read_block(copy.block)
+            self._source = (key, rows)
+        return self._source[1]
+
+    def _array(self, task: str, split: str) -> BlockArray:
+        if (task, split) not in self._arrays:
+            self._arrays[task, split] = self._writer.split_arrays(task, split).embeddings
+        return self._arrays[task, split]
+
+    def counts(self, plan: TaskPlan) -> dict[str, Counts]:
+        """Return what a manifest says of each split, once every block has been prepared."""
+        counts = {}
+        for name, split in self._task.splits.items():
+            computed, copied = plan.counts(name)
+            facts = sequence_counts(split.sequences)
+            counts[name] = Counts(
+                truncated=self._truncated[name],
+                non_acgt=facts.non_acgt,
+                empty=facts.empty,
+                computed=computed,
+                copied=copied,
+            )
+        return counts
+
+
+def _name_rows(job: BlockJob, rows: np.ndarray) -> str:
+    listed = ", ".join(str(job.first + row) for row in rows[:10].tolist())
+    more = f" and {len(rows) - 10} more" if len(rows) > 10 else ""
+    return f"task {job.task}, {job.split}, row {listed}{more} (counted from 0 within the split)"

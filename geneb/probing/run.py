@@ -1,0 +1,161 @@
+"""The probe, top to bottom: from stores to results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from geneb.base.progress import Progress, Silent
+from geneb.benchmark.spec import load_spec
+from geneb.errors import InputError, WorkError
+from geneb.probing.backends import Backend, SklearnBackend, open_backend
+from geneb.probing.job import StoreJob, StoreOutcome
+from geneb.probing.protocol import GENEB_LR_1, Protocol, choose_protocol
+from geneb.results import COLUMNS
+from geneb.stores import Store, open_store
+from geneb.tasks.select import select
+
+AnyStore = Store | str | os.PathLike[str]
+
+
+class ProbeError(WorkError):
+    """Raised when some tasks could not be probed and all others were.
+
+    Attributes
+    ----------
+    results : DataFrame
+        The rows of those that were.
+    """
+
+    results: pd.DataFrame
+
+
+def probe(
+    stores: AnyStore | Sequence[AnyStore],
+    out: str | os.PathLike[str] | None = None,
+    tasks: Sequence[str] = (),
+    regimes: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    *,
+    protocol: str = GENEB_LR_1.id,
+    backend: str = SklearnBackend.name,
+    progress: Progress | None = None,
+) -> pd.DataFrame:
+    """Probe the embeddings of one store or several.
+
+    Parameters
+    ----------
+    stores
+        Embedding stores: their paths, or what `geneb.open_store` returned.
+    out
+        Folder for the results, one sub-folder a model; an interrupted probe is resumed from it.
+        Default is None: nothing is written.
+    tasks
+        Ids, labels, categories or globs. Default is every complete task of each store.
+    regimes, seeds
+        Default is the protocol's. Other seeds give results another protocol's name.
+    protocol, backend
+        Default is the published protocol on scikit-learn.
+    progress
+        Default is None: nothing is shown.
+
+    Returns
+    -------
+    DataFrame
+        One row a fit, with the columns `geneb.results.COLUMNS`. The full regime has one row,
+        without a seed, because every seed gives the same fit.
+
+    Raises
+    ------
+    InputError, NotFoundError, StoreError
+        If nothing was started: a wrong argument, something that is not a store, an ``out`` that
+        holds other results.
+    ProbeError
+        If tasks failed; all others are done.
+
+    Examples
+    --------
+    >>> frame = geneb.probe("kmer.zarr", tasks=["demo_*"])  # doctest: +SKIP
+    >>> frame.groupby(["task", "regime"])["MCC"].mean()  # doctest: +SKIP
+    """
+    outcomes = run_probe(
+        [stores] if isinstance(stores, Store | str | os.PathLike) else stores,
+        out=None if out is None else Path(out),
+        tasks=tasks,
+        protocol=choose_protocol(protocol, regimes, seeds),
+        backend=open_backend(backend),
+        progress=progress or Silent(),
+    )
+    rows = [row for one in outcomes for task in one.results for row in task.rows()]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"seed": "Int64"})
+    failures = [fault for one in outcomes for fault in one.failures]
+    if failures:
+        error = ProbeError(
+            f"{len(failures)} tasks could not be probed", found="\n".join(map(str, failures))
+        )
+        error.results = frame
+        raise error
+    return frame
+
+
+def run_probe(
+    stores: Sequence[AnyStore],
+    *,
+    out: Path | None,
+    tasks: Sequence[str],
+    protocol: Protocol,
+    backend: Backend,
+    progress: Progress,
+) -> list[StoreOutcome]:
+    """Probe stores one after another: `probe` in parts, for whoever reports on failures itself.
+
+    Everything that can be refused is refused before the first fit.
+
+    Returns
+    -------
+    list of StoreOutcome
+        In the order of the stores, each with its tasks in the spec's order.
+
+    Raises
+    ------
+    GenebError
+        If nothing was started.
+    """
+    opened = [one if isinstance(one, Store) else open_store(one) for one in stores]
+    _refuse_twins(opened, out)
+    chosen = [(store, _select_tasks(store, tasks)) for store in opened]
+    jobs = [
+        StoreJob(store, task_ids, protocol, backend, out, progress) for store, task_ids in chosen
+    ]
+    progress.start(sum(job.fits_ahead() for job in jobs), "fits")
+    try:
+        return [job.run() for job in jobs]
+    finally:
+        progress.finish()
+
+
+def _refuse_twins(stores: Sequence[Store], out: Path | None) -> None:
+    if not stores:
+        raise InputError("there is no store to probe")
+    names = [store.model_id for store in stores]
+    twins = sorted({name for name in names if names.count(name) > 1})
+    if out is not None and twins:
+        raise InputError(
+            "two stores of one model would write into one results folder",
+            found=", ".join(twins),
+            fix="probe them one by one, each with its own --out",
+        )
+
+
+def _select_tasks(store: Store, patterns: Sequence[str]) -> list[str]:
+    available = store.task_ids()
+    if not available:
+        raise InputError(
+            "this store has no complete task",
+            where=str(store.path),
+            fix="run `geneb embed` on it again: it resumes where it stopped",
+        )
+    return select(patterns, available, load_spec())

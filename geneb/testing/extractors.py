@@ -1,0 +1,406 @@
+"""What every extractor promises, as tests; pytest collects them from a subclass."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar, get_args
+
+import numpy as np
+
+from geneb.base.canonical import canonical_json
+from geneb.embedding.batches import padded_length, plan_batches
+from geneb.extractors.base import LAST, Batch, Batching, Description, Extractor, Item
+
+_ACGT = np.frombuffer(b"ACGT", dtype=np.uint8)
+_ROUNDS = 5
+
+
+def bases(length: int, seed: int) -> str:
+    """Return a random sequence over A, C, G, T; the same one for the same arguments."""
+    return _ACGT[np.random.default_rng(seed).integers(4, size=length)].tobytes().decode("ascii")
+
+
+AWKWARD = (
+    "",
+    "A",
+    "AC",
+    "ACG",
+    "acgtacgtacgtacgtacgtacgt",
+    "ACGUACGUACGUACGUACGUACGU",
+    "N" * 40,
+    "ACGTNNNNNNACGTACGTNACGTA",
+    "RYSWKMBDHVRYSWKMBDHV",
+    "ACGT-ACGT ACGT*ACGT.ACGT",
+    "ACGTßACGTéACGT漢ACGT\U0001f9ecACGT",
+    bases(3000, seed=99),
+)
+"""Empty, shorter than any k-mer, lower case, U, N, IUPAC, gaps, other scripts, and long."""
+
+
+class ExtractorContract:
+    """The tests that an extractor must pass.
+
+    Subclass it in a test file, name the subclass ``Test...`` and write `make`::
+
+        class TestMine(ExtractorContract):
+            def make(self):
+                return MyExtractor()
+
+    Attributes
+    ----------
+    tolerance
+        How far a vector may move with its batch: share of the row's root mean square. 1e-5
+        suits float32; state another where the model computes in less.
+    sequences
+        Ordinary sequences, of several lengths, some lengths more than once.
+    awkward
+        Sequences that must be handled all the same, see `AWKWARD`.
+    token_budget
+        Padded tokens a batch.
+    layers
+        The layers to ask for.
+    """
+
+    tolerance: ClassVar[float] = 1e-5
+    sequences: ClassVar[Sequence[str]] = tuple(
+        bases(length, seed)
+        for seed, length in enumerate((50, 12, 101, 50, 12, 77, 200, 101, 51, 50, 200, 33))
+    )
+    awkward: ClassVar[Sequence[str]] = AWKWARD
+    token_budget: ClassVar[int] = 512
+    layers: ClassVar[Sequence[str]] = (LAST,)
+
+    # What a subclass says about its extractor.
+
+    def make(self) -> Extractor:
+        """Return a new extractor; always with the same parameters."""
+        raise NotImplementedError("write make(): it returns a new instance of your extractor")
+
+    def variants(self) -> Sequence[Extractor]:
+        """Return extractors whose parameters differ from `make`'s and from each other's."""
+        return ()
+
+    def limit(self, extractor: Extractor) -> int | None:
+        """Return how many letters are looked at; None where there is no limit in letters.
+
+        The default is the extractor's attribute ``limit``.
+        """
+        return getattr(extractor, "limit", None)
+
+    # What it declares.
+
+    def test_it_declares_what_it_is(self) -> None:
+        """``name``, ``numerics_version`` and ``batching`` have values that a store can record."""
+        extractor = self.make()
+
+        assert isinstance(extractor.name, str), f"name is {extractor.name!r}"
+        assert extractor.name, "name is empty"
+        assert type(extractor.numerics_version) is int, (
+            f"numerics_version is {extractor.numerics_version!r}, not a whole number"
+        )
+        assert extractor.batching in get_args(Batching), f"batching is {extractor.batching!r}"
+
+    def test_the_description_is_json_and_stable(self) -> None:
+        """Two calls and two instances describe themselves with the same JSON."""
+        extractor = self.make()
+
+        first = _described(extractor)
+
+        assert first == _described(extractor), "describe() changed between two calls"
+        assert first == _described(self.make()), "describe() differs between two instances"
+
+    def test_the_description_is_not_changed_by_use(self) -> None:
+        """Embedding something leaves the description as it was."""
+        extractor = self.make()
+        first = _described(extractor)
+
+        self._embed(extractor, self.sequences)
+
+        assert first == _described(extractor), "describe() changed when sequences were embedded"
+
+    def test_other_parameters_are_described_otherwise(self) -> None:
+        """`make` and all `variants` have descriptions of their own."""
+        descriptions = [_described(extractor) for extractor in (self.make(), *self.variants())]
+
+        assert len(set(descriptions)) == len(descriptions), (
+            "two extractors with different parameters describe() themselves alike: "
+            "their embeddings could end up in one store"
+        )
+
+    # What prepare makes.
+
+    def test_prepare_makes_one_item_a_sequence(self) -> None:
+        """Whatever a sequence holds, it is one item with a length of 0 or more."""
+        sequences = [*self.awkward, *self.sequences]
+
+        items = self.make().prepare(sequences)
+
+        assert len(items) == len(sequences), f"{len(sequences)} sequences, {len(items)} items"
+        for sequence, item in zip(sequences, items, strict=True):
+            assert isinstance(item, Item), f"{type(item).__name__} instead of Item"
+            assert type(item.length) is int, f"the length {item.length!r} is not an int"
+            assert item.length >= 0, f"the length {item.length} of {sequence[:40]!r}"
+            assert type(item.truncated) is bool, f"truncated is {item.truncated!r}"
+
+    def test_prepare_looks_at_each_sequence_alone(self) -> None:
+        """An item has the same length, mark and vector whatever it was prepared with."""
+        extractor = self.make()
+
+        together = extractor.prepare(self.sequences)
+
+        for sequence, item in zip(self.sequences, together, strict=True):
+            (alone,) = extractor.prepare([sequence])
+            assert (alone.length, alone.truncated) == (item.length, item.truncated), (
+                f"prepare() treats {sequence[:40]!r} otherwise beside other sequences"
+            )
+            _assert_same_bits(
+                _forward(extractor, [alone]),
+                _forward(extractor, [item]),
+                "an item depends on what it was prepared with, or items are out of order",
+            )
+
+    def test_prepare_may_run_in_several_threads(self) -> None:
+        """Threads that prepare different sequences at the same time get their own items."""
+        extractor = self.make()
+        orders = [[*self.sequences[first:], *self.sequences[:first]] for first in range(4)]
+        expected = [extractor.prepare(order) for order in orders]
+        barrier = threading.Barrier(len(orders))
+
+        def prepare(order: list[str]) -> list[list[Item]]:
+            barrier.wait()
+            return [extractor.prepare(order) for _ in range(_ROUNDS)]
+
+        with ThreadPoolExecutor(len(orders)) as pool:
+            found = list(pool.map(prepare, orders))
+
+        for once, rounds in zip(expected, found, strict=True):
+            for items in rounds:
+                assert _shapes(once) == _shapes(items), "threads got each other's items"
+            for item, in_thread in zip(once, rounds[-1], strict=True):
+                _assert_same_bits(
+                    _forward(extractor, [item]),
+                    _forward(extractor, [in_thread]),
+                    "threads got each other's items",
+                )
+
+    def test_what_is_over_the_limit_is_marked_and_nothing_else(self) -> None:
+        """``truncated`` is set from one letter above the limit on, and not below."""
+        extractor = self.make()
+        limit = self.limit(extractor)
+        if limit is None:
+            return
+        lengths = (limit - 1, limit, limit + 1, 3 * limit + 7)
+        sequences = [bases(length, seed=length) for length in lengths]
+
+        items = extractor.prepare(sequences)
+
+        assert [item.truncated for item in items] == [False, False, True, True], (
+            f"truncated is {[item.truncated for item in items]} at {lengths} letters, "
+            f"where the limit is {limit}"
+        )
+        self._check_vectors(self._embed(extractor, sequences), len(sequences))
+
+    # What forward returns.
+
+    def test_vectors_are_float32_rows_of_one_width(self) -> None:
+        """Each layer is a float32 array of one finite row a sequence; the width never changes."""
+        extractor = self.make()
+
+        ordinary = self._embed(extractor, self.sequences)
+        awkward = self._embed(extractor, self.awkward)
+
+        self._check_vectors(ordinary, len(self.sequences))
+        self._check_vectors(awkward, len(self.awkward))
+        for layer in self.layers:
+            assert ordinary[layer].shape[1] == awkward[layer].shape[1], (
+                f"layer {layer} is {ordinary[layer].shape[1]} wide, then {awkward[layer].shape[1]}"
+            )
+
+    def test_each_awkward_sequence_is_one_row(self) -> None:
+        """No sequence is dropped or refused, also when it comes alone."""
+        extractor = self.make()
+
+        for sequence in self.awkward:
+            self._check_vectors(self._embed(extractor, [sequence]), 1)
+
+    def test_neighbours_do_not_matter(self) -> None:
+        """A vector is the same, within the tolerance, in a full batch and alone."""
+        extractor = self.make()
+        sequences = [*self.sequences, *self.awkward]
+
+        together = self._embed(extractor, sequences)
+
+        for row, sequence in enumerate(sequences):
+            alone = self._embed(extractor, [sequence])
+            for layer in self.layers:
+                self._assert_close(
+                    alone[layer][0],
+                    together[layer][row],
+                    f"the vector of {sequence[:40]!r} depends on the batch, or rows are out of "
+                    "order",
+                )
+
+    def test_order_does_not_matter(self) -> None:
+        """The same sequences in another order have the same vectors, in that order."""
+        extractor = self.make()
+        order = np.random.default_rng(0).permutation(len(self.sequences))
+
+        straight = self._embed(extractor, self.sequences)
+        shuffled = self._embed(extractor, [self.sequences[row] for row in order])
+
+        for layer in self.layers:
+            for position, row in enumerate(order):
+                self._assert_close(
+                    straight[layer][row],
+                    shuffled[layer][position],
+                    "a vector depends on the order of the sequences",
+                )
+
+    def test_padding_does_not_matter(self) -> None:
+        """Where ``batching`` is ``masked``, one batch may hold all lengths, padded to any."""
+        extractor = self.make()
+        if extractor.batching != "masked":
+            return
+        items = extractor.prepare(self.sequences)
+        longest = max(item.length for item in items)
+
+        wide = extractor.forward(Batch(items, padded_length(2 * longest)), self.layers)
+
+        for row, item in enumerate(items):
+            alone = extractor.forward(Batch([item], item.length), self.layers)
+            for layer in self.layers:
+                self._assert_close(
+                    alone[layer][0], wide[layer][row], "padding enters the vectors of a batch"
+                )
+
+    def test_embed_is_the_same_as_batches(self) -> None:
+        """``embed`` returns what the engine gets from ``prepare`` and ``forward``."""
+        extractor = self.make()
+
+        plain = extractor.embed(self.sequences)
+        batched = self._forward_batches(extractor, self.sequences, (LAST,))[LAST]
+
+        assert plain.shape == batched.shape, f"embed() has shape {plain.shape}"
+        assert plain.dtype == np.float32, f"embed() returns {plain.dtype}"
+        for expected, found in zip(plain, batched, strict=True):
+            self._assert_close(expected, found, "embed() and forward() disagree")
+
+    def test_layers_do_not_depend_on_each_other(self) -> None:
+        """Each layer has the same bits whether it is asked for alone or with the others."""
+        extractor = self.make()
+
+        together = self._embed(extractor, self.sequences)
+
+        for layer in self.layers:
+            alone = self._forward_batches(extractor, self.sequences, (layer,))
+            assert [layer] == list(alone), f"asked for layer {layer}, got {list(alone)}"
+            _assert_same_bits(together[layer], alone[layer], f"layer {layer} depends on the others")
+
+    def test_the_same_input_gives_the_same_bits(self) -> None:
+        """Nothing is random, and nothing is remembered from one batch to the next."""
+        extractor = self.make()
+
+        first = self._embed(extractor, self.sequences)
+        self._embed(extractor, self.awkward)
+        second = self._embed(extractor, self.sequences)
+
+        for layer in self.layers:
+            _assert_same_bits(first[layer], second[layer], "the same input gave other numbers")
+
+    def test_a_new_instance_gives_the_same_bits(self) -> None:
+        """What a resumed run loads makes the same numbers."""
+        first = self._embed(self.make(), self.sequences)
+        second = self._embed(self.make(), self.sequences)
+
+        for layer in self.layers:
+            _assert_same_bits(first[layer], second[layer], "a new instance gave other numbers")
+
+    # Helpers.
+
+    def _embed(self, extractor: Extractor, sequences: Sequence[str]) -> dict[str, np.ndarray]:
+        return self._forward_batches(extractor, sequences, self.layers)
+
+    def _forward_batches(
+        self, extractor: Extractor, sequences: Sequence[str], layers: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Embed in the engine's batches and put the rows back into order."""
+        items = extractor.prepare(sequences)
+        assert len(items) == len(sequences), f"{len(sequences)} sequences, {len(items)} items"
+        lengths = [item.length for item in items]
+        rows: dict[str, list[np.ndarray]] = {layer: [np.empty(0)] * len(items) for layer in layers}
+        for plan in plan_batches(lengths, extractor.batching, self.token_budget):
+            batch = Batch([items[row] for row in plan.rows], plan.padded_length)
+            found = extractor.forward(batch, layers)
+            assert set(found) == set(layers), f"asked for {layers}, got {list(found)}"
+            for layer, array in found.items():
+                _check_array(array, len(plan.rows))
+                for row, vector in zip(plan.rows, array, strict=True):
+                    # A copy: extractors may reuse what they return.
+                    rows[layer][row] = vector.copy()
+        for layer, vectors in rows.items():
+            widths = sorted({len(vector) for vector in vectors})
+            assert len(widths) == 1, f"layer {layer} has rows of several widths: {widths}"
+        return {layer: np.stack(vectors) for layer, vectors in rows.items()}
+
+    def _check_vectors(self, vectors: dict[str, np.ndarray], rows: int) -> None:
+        for layer, array in vectors.items():
+            assert len(array) == rows, f"layer {layer}: {len(array)} rows for {rows} sequences"
+            bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+            assert bad.size == 0, f"layer {layer}: rows {bad.tolist()} hold NaN or infinity"
+
+    def _assert_close(self, expected: np.ndarray, found: np.ndarray, problem: str) -> None:
+        scale = float(np.sqrt(np.mean(np.square(expected, dtype=np.float64))))
+        gap = float(np.max(np.abs(expected.astype(np.float64) - found)))
+        assert gap <= self.tolerance * scale, (
+            f"{problem}: it moved by {gap:.3g}, more than {self.tolerance:g} of its root mean "
+            f"square {scale:.3g}"
+        )
+
+
+def _check_array(array: np.ndarray, rows: int) -> None:
+    assert isinstance(array, np.ndarray), f"forward() returned {type(array).__name__}"
+    assert array.dtype == np.float32, f"forward() returned {array.dtype}, not float32"
+    assert array.ndim == 2, f"forward() returned the shape {array.shape}, not (rows, dim)"
+    assert len(array) == rows, f"forward() returned {len(array)} rows for a batch of {rows}"
+
+
+def _forward(extractor: Extractor, items: Sequence[Item]) -> np.ndarray:
+    longest = max(item.length for item in items)
+    array = extractor.forward(Batch(items, padded_length(longest)), (LAST,))[LAST]
+    _check_array(array, len(items))
+    return array.copy()
+
+
+def _assert_same_bits(expected: np.ndarray, found: np.ndarray, problem: str) -> None:
+    assert expected.shape == found.shape, f"{problem}: {expected.shape}, then {found.shape}"
+    differing = int(np.count_nonzero(expected.view(np.uint32) != found.view(np.uint32)))
+    assert differing == 0, f"{problem}: {differing} of {expected.size} numbers differ"
+
+
+def _shapes(items: Sequence[Item]) -> list[tuple[int, bool]]:
+    return [(item.length, item.truncated) for item in items]
+
+
+def _described(extractor: Extractor) -> bytes:
+    description = extractor.describe()
+    assert isinstance(description, Description), f"describe() returned {type(description)}"
+    for name in ("weights", "tokenizer", "file"):
+        sha256 = getattr(description, name)
+        assert sha256 is None or _is_sha256(sha256), f"{name} is {sha256!r}, not a SHA-256"
+    try:
+        return canonical_json(
+            {
+                "name": extractor.name,
+                "numerics_version": extractor.numerics_version,
+                **vars(description),
+                "parameters": dict(description.parameters),
+            }
+        )
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"describe() holds what JSON cannot: {error}") from error
+
+
+def _is_sha256(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")

@@ -1,0 +1,467 @@
+"""Writing a store: the only writer, safe with any number of processes on one file system.
+
+Four rules make it so. Creating is a rename: a node is built beside its place and moved there, and
+whoever loses the race uses the winner's. One block is one file with one writer, who holds the
+task's claim. A manifest is written last, once everything that it vouches for is on the disk.
+Sealing and sweeping need the store alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import zarr
+from geneb.stores import layout
+from geneb.stores.layout import ArrayForm
+from geneb.stores.model import (
+    Counts,
+    Fingerprint,
+    Manifest,
+    Root,
+    RunRecord,
+    Seal,
+    SplitManifest,
+    fingerprint_difference,
+)
+from geneb.stores.reader import (
+    EmbeddingsDigest,
+    Files,
+    SplitArrays,
+    Store,
+    open_store,
+    ordered_splits,
+)
+from zarr.codecs import BytesCodec, Crc32cCodec
+from zarr.storage import LocalStore
+
+from geneb.base.canonical import pretty_json
+from geneb.base.files import FileLock, atomic_write, check_name, fsync_directory, fsync_file
+from geneb.errors import BusyError, FingerprintError, InputError, StoreError
+
+PARTIAL = ".partial"
+
+
+def _create_array(root: Path, path: str, form: ArrayForm) -> zarr.Array:
+    codecs: dict[str, Any] = {
+        "serializer": BytesCodec(endian="little"),
+        "compressors": [Crc32cCodec()],
+        "filters": None,
+    }
+    return zarr.create_array(
+        store=LocalStore(root),
+        name=path,
+        shape=form.shape,
+        chunks=form.chunks,
+        dtype=form.dtype,
+        fill_value=float("nan") if form.fill == "NaN" else form.fill,
+        chunk_key_encoding={"name": "default", "separator": "."},
+        zarr_format=3,
+        config={"write_empty_chunks": True},
+        **codecs,
+    )
+
+
+def _write_group(path: Path, attributes: dict[str, Any]) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "zarr.json").write_text(
+        pretty_json(layout.group_document(attributes)), encoding="utf-8"
+    )
+
+
+def _sync_tree(path: Path) -> None:
+    for folder, _, files in os.walk(path):
+        for name in files:
+            fsync_file(Path(folder, name))
+        fsync_directory(Path(folder))
+
+
+def _create_by_rename(place: Path, build: Callable[[Path], None]) -> bool:
+    """Build a folder beside its place and move it there; return whether ours won the race."""
+    temporary = place.with_name(f".{place.name}.{secrets.token_hex(4)}{PARTIAL}")
+    try:
+        temporary.mkdir(parents=True)
+        build(temporary)
+        _sync_tree(temporary)
+        temporary.rename(place)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and place.is_dir():
+            return False
+        raise
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    fsync_directory(place.parent)
+    return True
+
+
+def _lock_folder(store: Path) -> Path:
+    # Beside the store: inside it, plain Zarr would warn about a folder that is no node.
+    return store.parent / f".{store.name}.locks"
+
+
+def create_store(path: Path, root: Root, canary: np.ndarray, run: RunRecord) -> bool:
+    """Create a store unless it is there; return whether this call made it.
+
+    Parameters
+    ----------
+    canary
+        The canary's vectors, shape (16, dim).
+    run
+        The record of the run that creates it.
+    """
+
+    def build(folder: Path) -> None:
+        _write_group(folder, {"geneb": root.dump()})
+        for group in (layout.TASKS, layout.RUNS, "canary"):
+            _write_group(folder / group, {})
+        _write_group(folder / layout.RUNS / run.run, {"geneb": run.dump()})
+        form = layout.canary_form(root.fingerprint.dim, root.fingerprint.store_dtype)
+        array = _create_array(folder, layout.CANARY, form)
+        array[:] = canary.astype(form.dtype)
+
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return _create_by_rename(path, build)
+
+
+class Writer:
+    """One process's hold on a store that it writes to.
+
+    Parameters
+    ----------
+    path
+        The store's folder; it may not exist yet.
+
+    Notes
+    -----
+    Every writer holds a shared lock for as long as it lives; whoever finds itself alone at the
+    end seals. Locks are the kernel's: they are gone with a process that was killed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.exists() and not path.is_dir():
+            raise InputError(
+                "a store is a folder, and this is a file",
+                where=str(path),
+                fix="name another path for the store",
+            )
+        self.path = path
+        self._alive = FileLock(_lock_folder(path) / "writers")
+        self._arrays: dict[tuple[str, str], zarr.Array] = {}
+        self._fingerprint: Fingerprint | None = None
+
+    def __enter__(self) -> Self:
+        self._alive.acquire(shared=True)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._alive.release()
+
+    # -- the store as a whole ---------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The store as it stands now, opened for reading."""
+        return open_store(self.path)
+
+    def open(self, fingerprint: Fingerprint) -> Store:
+        """Open the existing store for writing under a fingerprint.
+
+        Raises
+        ------
+        FingerprintError
+            With a field-by-field difference, if the store has another.
+        """
+        store = self.store
+        if store.fingerprint_id != fingerprint.id:
+            rows = fingerprint_difference(store.fingerprint, fingerprint)
+            listed = "".join(f"\n    {name}: {old!r} -> {new!r}" for name, old, new in rows)
+            raise FingerprintError(
+                "this store was made in another way; one store holds one kind of embedding",
+                where=str(self.path),
+                expected=f"fingerprint {store.fingerprint_id}",
+                found=f"fingerprint {fingerprint.id}; store -> asked for:{listed}",
+                fix="name another --store, or ask for what the store was made with",
+            )
+        self._fingerprint = fingerprint
+        return store
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The fingerprint under which the store was opened."""
+        assert self._fingerprint is not None, "open() comes first"
+        return self._fingerprint
+
+    def _rewrite_root(self, seal: Seal | None, consolidated: dict[str, Any] | None) -> None:
+        root = self.store.root.model_copy(update={"seal": seal})
+        document = layout.group_document({"geneb": root.as_read()})
+        if consolidated is not None:
+            document["consolidated_metadata"] = {
+                "kind": "inline",
+                "must_understand": False,
+                "metadata": consolidated,
+            }
+        atomic_write(self.path / "zarr.json", pretty_json(document))
+
+    def unseal(self) -> None:
+        """Take the seal off, before anything is added."""
+        if self.store.sealed:
+            self._rewrite_root(None, None)
+
+    def seal(self) -> str | None:
+        """Seal the store if every task in it is complete and nobody else writes to it.
+
+        Returns
+        -------
+        str or None
+            None once sealed, else why not. The writer's hold on the store ends with this call.
+        """
+        if not self._alive.upgrade():
+            return "another process is still writing; the last one seals"
+        sweep(self.path)
+        store = self.store
+        if unfinished := store.incomplete():
+            listed = ", ".join(unfinished[:5]) + (" ..." if len(unfinished) > 5 else "")
+            return f"{len(unfinished)} of its tasks are incomplete: {listed}"
+        manifests = {task: store.task(task).manifest.digest for task in store.present()}
+        seal = Seal(tasks=manifests)
+        if store.root.seal != seal:
+            self._rewrite_root(seal, consolidated_metadata(self.path))
+        self._alive.release(remove=True)
+        return None
+
+    # -- tasks -------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def claim(self, task: str, waiting: Callable[[], None]) -> Iterator[None]:
+        """Hold a task's claim: only its holder writes to the task.
+
+        Parameters
+        ----------
+        waiting
+            Called once if another process holds it, before waiting for it to finish.
+        """
+        lock = FileLock(_lock_folder(self.path) / f"task-{check_name(task, 'task')}")
+        try:
+            lock.acquire(wait=False)
+        except BusyError:
+            waiting()
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release(remove=True)
+
+    def create_task(
+        self, task: str, splits: Mapping[str, tuple[np.ndarray, np.ndarray | None]]
+    ) -> None:
+        """Create a task's groups and arrays unless they are there.
+
+        Parameters
+        ----------
+        splits
+            For each split its row ids (uint8, shape (n, 16)) and labels (int64, shape (n,), or
+            None for unlabelled data).
+        """
+        fingerprint = self.fingerprint
+
+        def build(folder: Path) -> None:
+            _write_group(folder, {})
+            for split, (row_ids, labels) in splits.items():
+                _write_group(folder / split, {})
+                rows = len(row_ids)
+                form = layout.embeddings_form(rows, fingerprint.dim, fingerprint.store_dtype)
+                _create_array(folder, f"{split}/embeddings", form)
+                ids = _create_array(folder, f"{split}/row_id", layout.row_id_form(rows))
+                ids[:] = row_ids
+                if labels is not None:
+                    values = _create_array(folder, f"{split}/labels", layout.labels_form(rows))
+                    values[:] = labels
+
+        for split in splits:
+            check_name(split, "split")
+        _create_by_rename(self.path / layout.task_path(check_name(task, "task")), build)
+
+    def split_arrays(self, task: str, split: str) -> SplitArrays:
+        """Return a begun task's arrays, for comparing them and reading blocks back."""
+        return SplitArrays(Files(self.path), task, split, self.fingerprint)
+
+    def drop_task(self, task: str) -> None:
+        """Remove a task; at any moment it is there whole or not at all."""
+        place = self.path / layout.task_path(check_name(task, "task"))
+        aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}{PARTIAL}")
+        with contextlib.suppress(FileNotFoundError):
+            place.rename(aside)
+            fsync_directory(place.parent)
+            shutil.rmtree(aside)
+        self._arrays = {key: value for key, value in self._arrays.items() if key[0] != task}
+
+    def write_block(self, task: str, split: str, index: int, rows: np.ndarray) -> None:
+        """Write one block whole; called by the holder of the task's claim alone."""
+        array = self._arrays.get((task, split))
+        if array is None:
+            self._arrays.clear()
+            array = zarr.open_array(
+                store=LocalStore(self.path),
+                path=layout.array_path(task, split, "embeddings"),
+                mode="r+",
+                zarr_format=3,
+                config={"write_empty_chunks": True},
+            )
+            self._arrays[task, split] = array
+        first, last = layout.block_span(array.shape[0], array.shape[1], index)
+        if rows.shape != (last - first, array.shape[1]):
+            raise ValueError(f"block {index} has {last - first} rows, got shape {rows.shape}")
+        array[first:last] = rows.astype(array.dtype, copy=False)
+
+    def commit_task(
+        self,
+        task: str,
+        counts: Mapping[str, Counts],
+        classes: list[str] | None,
+        left_out: Mapping[str, int],
+    ) -> Manifest:
+        """Declare a task complete: everything is synced and read back, then vouched for.
+
+        Raises
+        ------
+        CorruptionError
+            If a block is missing or damaged: nothing is declared then.
+        """
+        place = self.path / layout.task_path(task)
+        _sync_tree(place)
+        splits = {}
+        for split in ordered_splits(counts):
+            arrays = self.split_arrays(task, split)
+            sha256 = EmbeddingsDigest(arrays.embeddings)
+            for index in range(arrays.embeddings.blocks):
+                sha256.read_block(index)
+            splits[split] = SplitManifest(
+                rows=arrays.rows,
+                embeddings_sha256=sha256.hexdigest(),
+                pairs_sha256=arrays.pairs_sha256(),
+                counts=counts[split],
+            )
+        manifest = Manifest(
+            task=task,
+            dim=self.fingerprint.dim,
+            classes=classes,
+            splits=splits,
+            left_out=dict(left_out),
+        )
+        document = layout.group_document({"geneb": manifest.dump()})
+        atomic_write(place / "zarr.json", pretty_json(document))
+        return manifest
+
+    # -- runs --------------------------------------------------------------------------------
+
+    def record_run(self, record: RunRecord) -> None:
+        """Write or rewrite this process's record."""
+        place = self.path / layout.RUNS / check_name(record.run, "run")
+        attributes = {"geneb": record.dump()}
+        if not _create_by_rename(place, lambda folder: _write_group(folder, attributes)):
+            atomic_write(place / "zarr.json", pretty_json(layout.group_document(attributes)))
+
+
+def consolidated_metadata(path: Path) -> dict[str, Any]:
+    """Return the zarr.json of every node below the root, by path, as Zarr consolidates them."""
+    files = open_store(path).files
+    documents: dict[str, Any] = {}
+
+    def add(node: str) -> None:
+        document = files.document(node)
+        documents[node] = document
+        if document.get("node_type") == "group":
+            for name in files.names(node):
+                add(f"{node}/{name}")
+
+    for node in files.names(""):
+        add(node)
+    return documents
+
+
+def strays(path: Path) -> list[Path]:
+    """Return what interrupted writers left in and beside a store."""
+    found = [
+        entry for entry in path.parent.glob(f".{path.name}.*{PARTIAL}") if not entry.is_symlink()
+    ]
+    for folder, folders, files in os.walk(path):
+        left = [name for name in folders if name.endswith(PARTIAL)]
+        found += [Path(folder, name) for name in left]
+        folders[:] = [name for name in folders if name not in left]
+        found += [Path(folder, name) for name in files if name.endswith(PARTIAL)]
+    return sorted(found)
+
+
+def sweep(path: Path) -> list[Path]:
+    """Remove what interrupted writers left; only while no writer is alive."""
+    found = strays(path)
+    for entry in found:
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink(missing_ok=True)
+    return found
+
+
+def clean(path: Path) -> list[Path]:
+    """Sweep a store, having made sure that nobody writes to it.
+
+    Raises
+    ------
+    BusyError
+        If somebody does.
+    """
+    lock = FileLock(_lock_folder(path) / "writers")
+    try:
+        lock.acquire(wait=False)
+    except BusyError as error:
+        raise BusyError(
+            "a process is writing to this store",
+            where=str(path),
+            fix="wait until it has finished, then clean",
+        ) from error
+    try:
+        return sweep(path)
+    finally:
+        lock.release(remove=True)
+
+
+def check_rows(
+    arrays: SplitArrays, row_ids: np.ndarray, labels: np.ndarray | None, where: str
+) -> None:
+    """Compare a begun or complete split with the CSV's (row id, label) pairs.
+
+    Raises
+    ------
+    StoreError
+        If they differ: the CSV is not the one that was embedded.
+    """
+    same = (
+        arrays.rows == len(row_ids)
+        and (arrays.labels is None) == (labels is None)
+        and np.array_equal(arrays.row_id.read(), row_ids)
+        and (
+            labels is None or arrays.labels is None or np.array_equal(arrays.labels.read(), labels)
+        )
+    )
+    if not same:
+        raise StoreError(
+            "the CSV's rows or labels are not those in the store",
+            where=where,
+            expected=f"the {arrays.rows:,} rows that were embedded, in their order",
+            found=f"{len(row_ids):,} rows in the CSV"
+            + (", in another order or with other content" if arrays.rows == len(row_ids) else ""),
+            fix="embed the CSV that the store was made from, or drop the stored task and embed "
+            "this one with --replace-task",
+        )

@@ -1,0 +1,54 @@
+"""The small transformer that other tests use as a masked model keeps the contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from geneb.extractors.base import LAST, Batch
+from geneb.extractors.registry import load
+from support.tiny_torch_encoder import DIM, LIMIT, TinyTorchEncoder
+
+from geneb.testing import ExtractorContract
+from geneb.testing.extractors import bases
+
+
+class TestTinyTorchEncoder(ExtractorContract):
+    def make(self):
+        return TinyTorchEncoder()
+
+
+def test_it_loads_by_its_file(root):
+    """Workers and scripts name it by path; it then tells its file's digest."""
+    spec = f"{root / 'tests' / 'support' / 'tiny_torch_encoder.py'}:TinyTorchEncoder"
+
+    loaded = load(spec)
+
+    assert loaded.model_id == "TinyTorchEncoder"
+    assert len(loaded.extractor.describe().file) == 64
+    np.testing.assert_array_equal(
+        TinyTorchEncoder().embed(["ACGT"]), loaded.extractor.embed(["ACGT"])
+    )
+
+
+def test_padding_follows_the_batch():
+    """Its numbers come from the padded length that the engine chose: resume relies on it."""
+    model = TinyTorchEncoder()
+    widths = []
+    model._encoder.register_forward_pre_hook(lambda _, inputs: widths.append(inputs[0].shape[1]))
+    items = model.prepare([bases(30, seed=1)])
+
+    for padded in (30, 64, LIMIT + 64):
+        model.forward(Batch(items, padded), (LAST,))
+
+    assert widths == [30, 64, LIMIT]
+
+
+def test_sequences_tell_apart():
+    """A constant would keep the contract, and be of no use to the tests that rely on it."""
+    vectors = TinyTorchEncoder().embed([bases(50, seed) for seed in range(5)])
+
+    assert vectors.shape == (5, DIM)
+    assert len(np.unique(vectors, axis=0)) == 5
