@@ -11,13 +11,17 @@ import click
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-def _path(*names: str, variable: str, help_text: str, required: bool) -> Callable[..., Any]:
+def _path(
+    *names: str, variable: str, help_text: str, required: bool, default: str | None = None
+) -> Callable[..., Any]:
     return click.option(
         *names,
         type=click.Path(path_type=Path),
         envvar=variable,
         show_envvar=True,
         required=required,
+        default=default,
+        show_default=default is not None,
         help=help_text,
     )
 
@@ -44,9 +48,18 @@ def store_option() -> Callable[[Decorated], Decorated]:
     )
 
 
-def out_option(help_text: str = "Folder for what this command writes.") -> Callable[..., Any]:
+def out_option(
+    help_text: str = "Folder for what this command writes.", *, default: str | None = None
+) -> Callable[..., Any]:
     """``--out DIR``: where output goes."""
-    return _path("--out", "out", variable="GENEB_OUT", help_text=help_text, required=True)
+    return _path(
+        "--out",
+        "out",
+        variable="GENEB_OUT",
+        help_text=help_text,
+        required=default is None,
+        default=default,
+    )
 
 
 def tasks_option() -> Callable[[Decorated], Decorated]:

@@ -154,12 +154,6 @@ def _numbered_rows(path: Path, stream: Iterable[str]) -> Iterator[tuple[int, lis
 def _checked_lines(path: Path, stream: Iterable[str]) -> Iterator[str]:
     """Pass on lines of valid UTF-8 without NUL; other bytes have come as lone surrogates."""
     for number, line in enumerate(stream, start=1):
-        if "\0" in line:
-            raise InputError(
-                "there is a NUL byte in this file",
-                where=place(path, number),
-                expected="text in UTF-8",
-            )
         if not line.isascii():
             try:
                 line.encode("utf-8")
@@ -171,6 +165,12 @@ def _checked_lines(path: Path, stream: Iterable[str]) -> Iterator[str]:
                     f"at character {error.start + 1} of the line",
                     fix="save the file as UTF-8",
                 ) from error
+        if "\0" in line:
+            raise InputError(
+                "there is a NUL byte in this file",
+                where=place(path, number),
+                expected="text in UTF-8",
+            )
         yield line
 
 

@@ -38,10 +38,6 @@ class TaskOrder(Protocol):
     def tasks(self) -> Sequence[NamedTask]:
         """All tasks."""
 
-    @property
-    def task_ids(self) -> Sequence[str]:
-        """The ids of all tasks."""
-
 
 def select(patterns: Sequence[str], available_ids: Iterable[str], spec: TaskOrder) -> list[str]:
     """Return the available tasks that any of the patterns means.
@@ -111,10 +107,11 @@ def find_task_files(
         files differ only in case.
     """
     present = _task_files(data_dir)
+    official = [task.id for task in spec.tasks]
     if patterns:
-        chosen = select(patterns, {*present, *spec.task_ids}, spec)
+        chosen = select(patterns, {*present, *official}, spec)
     else:
-        chosen = _in_order(present, spec) if available else list(spec.task_ids)
+        chosen = _in_order(present, spec) if available else official
     found = [task for task in chosen if task in present]
     missing = [task for task in chosen if task not in present]
     if missing and not available:
@@ -136,7 +133,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def _in_order(task_ids: Iterable[str], spec: TaskOrder) -> list[str]:
-    place = {task: k for k, task in enumerate(spec.task_ids)}
+    place = {task.id: k for k, task in enumerate(spec.tasks)}
     return sorted(set(task_ids), key=lambda task: (place.get(task, len(place)), task))
 
 

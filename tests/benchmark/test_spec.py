@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
-
 from geneb.benchmark.spec import (
     load_model_meta,
     load_spec,
@@ -16,6 +14,8 @@ from geneb.benchmark.spec import (
     read_spec,
     to_json,
 )
+from pydantic import ValidationError
+
 from geneb.errors import InputError, NotFoundError
 
 
@@ -57,26 +57,26 @@ class TestShippedSpec:
         spec = load_spec()
 
         assert 100 == len(spec.tasks) == spec.task_count
-        assert 13 == len(spec.categories)
-        assert ("full", "10shot", "1shot") == spec.regimes
-        assert ("MCC", "Acc", "F1") == spec.metrics
-        assert (13, 17, 42, 123, 997) == spec.seeds
-        assert "4edd705be573e48c585c2cf79dc320f9f43c7b04" == spec.data.revision
+        assert len(spec.categories) == 13
+        assert spec.regimes == ("full", "10shot", "1shot")
+        assert spec.metrics == ("MCC", "Acc", "F1")
+        assert spec.seeds == (13, 17, 42, 123, 997)
+        assert spec.data.revision == "4edd705be573e48c585c2cf79dc320f9f43c7b04"
 
     def test_protocol_numbers(self):
         """The numbers of geneb-lr-1 are those of the published harness' solver."""
         protocol = load_spec().protocol
         solver = protocol.solver
 
-        assert "geneb-lr-1" == protocol.id
-        assert 1.0 == protocol.estimator.C
-        assert (10, 50, 1000) == (
+        assert protocol.id == "geneb-lr-1"
+        assert protocol.estimator.C == 1.0
+        assert (
             solver.history_pairs,
             solver.max_line_search_steps,
             solver.max_iterations,
-        )
-        assert (1e-4, 64) == (solver.gradient_tolerance, solver.decrease_tolerance_eps)
-        assert {"10shot": 10, "1shot": 1} == protocol.few_shot.shots
+        ) == (10, 50, 1000)
+        assert (solver.gradient_tolerance, solver.decrease_tolerance_eps) == (1e-4, 64)
+        assert protocol.few_shot.shots == {"10shot": 10, "1shot": 1}
 
     def test_protocol_names_no_library_but_the_generator_of_the_draw(self):
         """Another implementation can follow it without knowing a version of anything."""
@@ -98,7 +98,7 @@ class TestShippedSpec:
         """A task is found by its id; one outside the benchmark is not."""
         spec = load_spec()
 
-        assert "Mouse Enh." == spec.find("leannmlindsey_GUE_mouse_3").category
+        assert spec.find("leannmlindsey_GUE_mouse_3").category == "Mouse Enh."
         assert spec.find("GUE mouse 3") is None
 
     def test_is_loaded_once_and_cannot_be_changed(self):
@@ -145,9 +145,9 @@ class TestShippedModelMeta:
         """40 official models, one of the community, and who may call itself official."""
         meta = load_model_meta()
 
-        assert 40 == sum(model.provenance == "official" for model in meta.models)
-        assert "self-reported" == meta.find("splicebert-1024nt").provenance
-        assert ("GENEB authors",) == meta.official_submitters
+        assert sum(model.provenance == "official" for model in meta.models) == 40
+        assert meta.find("splicebert-1024nt").provenance == "self-reported"
+        assert meta.official_submitters == ("GENEB authors",)
         assert meta.find("no-such-model") is None
 
     def test_file_is_what_would_be_written(self, root):
@@ -309,10 +309,10 @@ def test_unknown_fields_are_kept_but_not_written(spec_value, written):
 
     spec = read_spec(written(spec_value))
 
-    assert "ChIP-seq" == spec.tasks[3].model_extra["assay"]
+    assert spec.tasks[3].model_extra["assay"] == "ChIP-seq"
     with pytest.raises(InputError) as caught:
         to_json(spec)
-    assert "sponsor, tasks.3.assay" == caught.value.found
+    assert caught.value.found == "sponsor, tasks.3.assay"
 
 
 @pytest.mark.parametrize(

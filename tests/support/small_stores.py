@@ -12,8 +12,25 @@ import numpy as np
 
 from geneb.base.canonical import row_ids
 from geneb.stores.layout import CANARY_ROWS
-from geneb.stores.model import CanaryRef, Counts, Fingerprint, ModelRef, Root
+from geneb.stores.model import CanaryRef, Counts, Fingerprint, ModelRef, Root, RunRecord
 from geneb.stores.zarr_store import Writer, create_store
+
+
+_RUN = RunRecord(
+    run="by-hand",
+    started="2026-01-01T00:00:00Z",
+    ended=None,
+    outcome=None,
+    options={},
+    versions={},
+    platform={},
+    blocks=0,
+    rows_computed=0,
+    rows_copied=0,
+    tokens=0,
+    seconds=None,
+    out_of_memory_splits=0,
+)
 
 
 @dataclass
@@ -93,8 +110,9 @@ def write_store(path: Path, tasks: Mapping[str, Arrays], model: str = "small-mod
         created_by="by-hand",
         seal=None,
     )
-    create_store(path, root, np.zeros((CANARY_ROWS, dim), dtype=np.float32))
+    create_store(path, root, np.zeros((CANARY_ROWS, dim), dtype=np.float32), _RUN)
     with Writer(path) as writer:
+        writer.open(fingerprint)
         for task_id, arrays in tasks.items():
             _write_task(writer, task_id, arrays)
     return path
@@ -103,6 +121,7 @@ def write_store(path: Path, tasks: Mapping[str, Arrays], model: str = "small-mod
 def replace_task(path: Path, task_id: str, arrays: Arrays) -> None:
     """Write a task of an existing store anew."""
     with Writer(path) as writer:
+        writer.open(writer.store.fingerprint)
         writer.drop_task(task_id)
         _write_task(writer, task_id, arrays)
 
