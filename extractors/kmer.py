@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from geneb.extractors.base import Description, SimpleExtractor
-from geneb.extractors.letters import BASES, OTHER, base_codes
 
 from geneb.errors import InputError
+from geneb.extractors.base import Description, SimpleExtractor
+from geneb.extractors.letters import BASES, OTHER, base_codes
 
 MAX_K = 8
 # Work goes in slabs of so many letters and so many counters (32 MiB), whatever the input.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from geneb.extractors.base import Description, SimpleExtractor
-from geneb.extractors.letters import BASES, OTHER, base_codes
 
 from geneb.errors import InputError
+from geneb.extractors.base import Description, SimpleExtractor
+from geneb.extractors.letters import BASES, OTHER, base_codes
 
 # One row a code; the row of OTHER is all zeros.
 _ONE_HOT = np.eye(OTHER + 1, len(BASES), dtype=np.float32)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+
+from geneb.errors import InputError, WorkError
 from geneb.extractors.base import Batching, Description, SimpleExtractor
 from geneb.extractors.source import LoadedClass, accepts, describe_failure, output_to_stderr
 from geneb.extractors.weights import content_sha256
-
-from geneb.errors import InputError, WorkError
 
 UNSTATED = "unstated"
 

@@ -11,6 +11,11 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from geneb.base.canonical import canonical_json
+from geneb.base.files import check_name
+from geneb.errors import GenebError, InputError
 from geneb.extractors.base import Description, Extractor
 from geneb.extractors.published import PublishedExtractor, check_batching
 from geneb.extractors.source import (
@@ -20,11 +25,6 @@ from geneb.extractors.source import (
     load_class,
     output_to_stderr,
 )
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from geneb.base.canonical import canonical_json
-from geneb.base.files import check_name
-from geneb.errors import GenebError, InputError
 
 REGISTRY_FILE = "registry.toml"
 

@@ -17,7 +17,7 @@ _API = {
     "open_store": "geneb.stores",
     "probe": "geneb.probing.run",
 }
-__all__ = ["__version__", "embed", "open_store", "probe"]  # noqa: F822 - loaded by __getattr__
+__all__ = ["__version__", "embed", "open_store", "probe"]
 
 _ROOMS = ("benchmark", "extractors", "leaderboard", "stores")
 if _missing := [room for room in _ROOMS if importlib.util.find_spec(f"geneb.{room}") is None]:

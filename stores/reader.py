@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 import zarr
+from zarr.storage import LocalStore
+
+from geneb.base.canonical import pairs_digest
+from geneb.base.files import check_name, parse_json, read_bytes
+from geneb.errors import CorruptionError, InputError, NotFoundError, StoreError
 from geneb.stores import layout
 from geneb.stores.layout import ArrayForm
 from geneb.stores.model import (
@@ -22,11 +27,6 @@ from geneb.stores.model import (
     RunRecord,
     check_version,
 )
-from zarr.storage import LocalStore
-
-from geneb.base.canonical import pairs_digest
-from geneb.base.files import check_name, parse_json, read_bytes
-from geneb.errors import CorruptionError, InputError, NotFoundError, StoreError
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from geneb.stores import layout
-from geneb.stores.model import Manifest, SplitManifest
-from geneb.stores.reader import EmbeddingsDigest, SplitArrays, Store, StoredTask, open_store
-from geneb.stores.zarr_store import PARTIAL, clean, consolidated_metadata, strays
 
 from geneb.base.files import check_name
 from geneb.base.progress import Progress, Silent
 from geneb.errors import Fault, GenebError, NotFoundError
+from geneb.stores import layout
+from geneb.stores.model import Manifest, SplitManifest
+from geneb.stores.reader import EmbeddingsDigest, SplitArrays, Store, StoredTask, open_store
+from geneb.stores.zarr_store import PARTIAL, clean, consolidated_metadata, strays
 
 
 @dataclass

@@ -19,6 +19,12 @@ from typing import Any, Self
 
 import numpy as np
 import zarr
+from zarr.codecs import BytesCodec, Crc32cCodec
+from zarr.storage import LocalStore
+
+from geneb.base.canonical import pretty_json
+from geneb.base.files import FileLock, atomic_write, check_name, fsync_directory, fsync_file
+from geneb.errors import BusyError, FingerprintError, InputError, StoreError
 from geneb.stores import layout
 from geneb.stores.layout import ArrayForm
 from geneb.stores.model import (
@@ -39,12 +45,6 @@ from geneb.stores.reader import (
     open_store,
     ordered_splits,
 )
-from zarr.codecs import BytesCodec, Crc32cCodec
-from zarr.storage import LocalStore
-
-from geneb.base.canonical import pretty_json
-from geneb.base.files import FileLock, atomic_write, check_name, fsync_directory, fsync_file
-from geneb.errors import BusyError, FingerprintError, InputError, StoreError
 
 PARTIAL = ".partial"
 

@@ -53,6 +53,16 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def memory_bytes() -> int:
+    """Return how much memory this process may use: the machine's, or its control group's less."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except OSError:
+        return machine
+    return min(machine, int(limit)) if limit.isdecimal() else machine
+
+
 def blas() -> list[dict[str, Any]]:
     """Return what threadpoolctl says of each loaded BLAS and OpenMP library.
 

@@ -141,10 +141,11 @@ def read_bytes(path: Path, limit: int) -> bytes:
         raise InputError(
             "this cannot be read", where=str(path), found=error.strerror or str(error)
         ) from error
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise InputError("this is not a regular file", where=str(path))
     with os.fdopen(handle, "rb") as stream:
-        status = os.fstat(stream.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError("this is not a regular file", where=str(path))
         data = stream.read(limit + 1)
     if len(data) > limit:
         raise InputError(

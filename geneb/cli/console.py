@@ -45,7 +45,13 @@ def table(
         console = Console(
             file=sys.stdout, highlight=False, markup=False, emoji=False, width=100_000
         )
-    grid = Table(title=title and Text(plain(title)), title_justify="left", box=None, pad_edge=False)
+    grid = Table(
+        show_header=any(columns),
+        title=title and Text(plain(title)),
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+    )
     for column in columns:
         grid.add_column(
             Text(column),

@@ -100,13 +100,13 @@ def _values(frame: Any, model: str, task: str, regime: str, metric: str) -> list
 
 
 def _next_steps(out: Path, seconds: float) -> list[str]:
+    embed = f"geneb embed --model kmer6 --data {out / 'data'} --available --store"
     return [
         f"done in {seconds:.0f} s; everything lies in {out}: data, stores (*.zarr), results",
         "next:",
         f"  geneb store info {out / 'kmer4.zarr'}",
         f"  geneb leaderboard show {out / 'results'}",
-        f"  geneb embed --model kmer6 --data {out / 'data'} --store {out / 'kmer6.zarr'} "
-        "--available",
+        f"  {embed} {out / 'kmer6.zarr'}",
         f"  geneb probe {out / 'kmer6.zarr'} --out {out / 'results'}",
         "  geneb task list",
         "your own model: see extractors/README.md, then geneb embed --extractor FILE.py:CLASS",

@@ -1,1 +1,1 @@
-"""Task CSVs: reading them, and what a task is."""
+"""Task CSVs: reading, choosing and describing them."""

@@ -165,7 +165,9 @@ def sequence_counts(sequences: Iterable[str]) -> SequenceCounts:
 
 
 def class_report(task: Task | TaskRows) -> ClassReport:
-    """Return the classes found only in train and only in test, both of which must be there."""
+    """Return the classes found only in train and only in test; none where one was not read."""
+    if any(name not in task.splits for name in DEFAULT_SPLITS):
+        return ClassReport((), ())
     train, test = (_classes_found(task.splits[name].labels) for name in DEFAULT_SPLITS)
     return ClassReport(
         only_in_train=tuple(task.classes[k] for k in sorted(train - test)),

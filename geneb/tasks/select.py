@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Protocol
 
+from geneb.benchmark.spec import Spec
 from geneb.errors import InputError, NotFoundError
 from geneb.tasks.rows import task_id
 
@@ -15,31 +15,7 @@ _NEAR_SHOWN = 5
 _MISSING_SHOWN = 10
 
 
-class NamedTask(Protocol):
-    """What a task can be named by."""
-
-    @property
-    def id(self) -> str:
-        """Its id, also the name of its CSV."""
-
-    @property
-    def label(self) -> str:
-        """Its short name in tables."""
-
-    @property
-    def category(self) -> str:
-        """The name that it shares with tasks of its kind."""
-
-
-class TaskOrder(Protocol):
-    """The tasks of a benchmark in order: what is needed here of `geneb.benchmark.spec.Spec`."""
-
-    @property
-    def tasks(self) -> Sequence[NamedTask]:
-        """All tasks."""
-
-
-def select(patterns: Sequence[str], available_ids: Iterable[str], spec: TaskOrder) -> list[str]:
+def select(patterns: Sequence[str], available_ids: Iterable[str], spec: Spec) -> list[str]:
     """Return the available tasks that any of the patterns means.
 
     Parameters
@@ -79,7 +55,7 @@ def select(patterns: Sequence[str], available_ids: Iterable[str], spec: TaskOrde
 
 
 def find_task_files(
-    data_dir: Path, patterns: Sequence[str], spec: TaskOrder, *, available: bool = False
+    data_dir: Path, patterns: Sequence[str], spec: Spec, *, available: bool = False
 ) -> list[Path]:
     """Return the CSVs of a folder that a run is about.
 
@@ -132,7 +108,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return "see `geneb task list` for the tasks of the benchmark"
 
 
-def _in_order(task_ids: Iterable[str], spec: TaskOrder) -> list[str]:
+def _in_order(task_ids: Iterable[str], spec: Spec) -> list[str]:
     place = {task.id: k for k, task in enumerate(spec.tasks)}
     return sorted(set(task_ids), key=lambda task: (place.get(task, len(place)), task))
 

@@ -14,7 +14,9 @@ from geneb.embedding.batches import padded_length, plan_batches
 from geneb.extractors.base import LAST, Batch, Batching, Description, Extractor, Item
 
 _ACGT = np.frombuffer(b"ACGT", dtype=np.uint8)
+# What the test with threads repeats, and how many vectors it computes each time.
 _ROUNDS = 5
+_COMPARED = 3
 
 
 def bases(length: int, seed: int) -> str:
@@ -178,7 +180,7 @@ class ExtractorContract:
         for once, rounds in zip(expected, found, strict=True):
             for items in rounds:
                 assert _shapes(once) == _shapes(items), "threads got each other's items"
-            for item, in_thread in zip(once, rounds[-1], strict=True):
+            for item, in_thread in zip(once[:_COMPARED], rounds[-1][:_COMPARED], strict=True):
                 _assert_same_bits(
                     _forward(extractor, [item]),
                     _forward(extractor, [in_thread]),
@@ -222,8 +224,12 @@ class ExtractorContract:
         """No sequence is dropped or refused, also when it comes alone."""
         extractor = self.make()
 
+        widths = set()
         for sequence in self.awkward:
-            self._check_vectors(self._embed(extractor, [sequence]), 1)
+            vectors = self._embed(extractor, [sequence])
+            self._check_vectors(vectors, 1)
+            widths.add(tuple(array.shape[1] for array in vectors.values()))
+        assert len(widths) == 1, f"rows of several widths: {sorted(widths)}"
 
     def test_neighbours_do_not_matter(self) -> None:
         """A vector is the same, within the tolerance, in a full batch and alone."""
@@ -279,8 +285,18 @@ class ExtractorContract:
         """``embed`` returns what the engine gets from ``prepare`` and ``forward``."""
         extractor = self.make()
 
-        plain = extractor.embed(self.sequences)
-        batched = self._forward_batches(extractor, self.sequences, (LAST,))[LAST]
+        # `SimpleExtractor.embed` is what comes after the cut.
+        whole = [
+            sequence
+            for sequence, item in zip(
+                self.sequences, extractor.prepare(self.sequences), strict=True
+            )
+            if not item.truncated
+        ]
+        assert whole, "all of the contract's sequences are cut: set shorter ones"
+
+        plain = extractor.embed(whole)
+        batched = self._forward_batches(extractor, whole, (LAST,))[LAST]
 
         assert plain.shape == batched.shape, f"embed() has shape {plain.shape}"
         assert plain.dtype == np.float32, f"embed() returns {plain.dtype}"

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
+
 from geneb.benchmark.spec import (
     load_model_meta,
     load_spec,
@@ -14,8 +16,6 @@ from geneb.benchmark.spec import (
     read_spec,
     to_json,
 )
-from pydantic import ValidationError
-
 from geneb.errors import InputError, NotFoundError
 
 

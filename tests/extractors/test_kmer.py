@@ -6,12 +6,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from geneb.extractors import kmer
-from geneb.extractors.kmer import KmerExtractor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb.errors import InputError
+from geneb.extractors import kmer
+from geneb.extractors.kmer import KmerExtractor
 from geneb.testing import ExtractorContract
 
 LETTERS = st.one_of(
@@ -95,16 +95,6 @@ def test_shares_are_of_the_windows_that_were_counted():
 def test_without_a_counted_window_the_row_is_zeros(sequence):
     """Nothing is divided by zero."""
     assert not KmerExtractor(4).embed([sequence]).any()
-
-
-def test_a_float32_division_would_give_other_numbers():
-    """The share is the float64 quotient, rounded once."""
-    sequence = "A" * 3 + "C" * 46
-
-    (row,) = KmerExtractor(1).embed([sequence])
-
-    assert row[0] == np.float32(3 / 49)
-    assert row[1] == np.float32(46 / 49)
 
 
 def test_no_sequences_are_no_rows():

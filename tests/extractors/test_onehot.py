@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from geneb.extractors.onehot import OneHotExtractor
 from hypothesis import given
 from hypothesis import strategies as st
 
 from geneb.errors import InputError
+from geneb.extractors.onehot import OneHotExtractor
 from geneb.testing import ExtractorContract
 
 

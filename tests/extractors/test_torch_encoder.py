@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from geneb.extractors.base import LAST, Batch
-from geneb.extractors.registry import load
 from support.tiny_torch_encoder import DIM, LIMIT, TinyTorchEncoder
 
+from geneb.extractors.base import LAST, Batch
+from geneb.extractors.registry import load
 from geneb.testing import ExtractorContract
 from geneb.testing.extractors import bases
 

@@ -77,6 +77,19 @@ def test_the_readme_s_commands_are_those_that_are_checked(root, file, command):
     assert command in (root / file).read_text(encoding="utf-8")
 
 
+def test_links_in_documents_lead_somewhere(root):
+    """Every relative link in a Markdown file names a file or folder that is there."""
+    dead = [
+        f"{path.relative_to(root)}: {target}"
+        for path in tracked_files(root)
+        if path.suffix == ".md"
+        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
+        if "://" not in target and not (path.parent / target).exists()
+    ]
+
+    assert not dead, "\n".join(dead)
+
+
 def test_each_room_says_what_belongs_in_it(root):
     """Every top-level folder that git tracks has a README.md of more than a heading."""
     tops = {path.relative_to(root).parts[0] for path in tracked_files(root)}

@@ -23,7 +23,7 @@ def drawn(labels: np.ndarray, shots: int | None, seed: int) -> np.ndarray:
     generator = np.random.RandomState(seed)
     indices: list[int] = []
     for label in sorted(set(labels.tolist())):
-        positions = np.array([i for i, value in enumerate(labels) if value == label])
+        positions = np.where(labels == label)[0]
         size = min(shots, len(positions))
         indices.extend(generator.choice(positions, size=size, replace=False).tolist())
     return np.array(indices)

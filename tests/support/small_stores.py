@@ -15,7 +15,6 @@ from geneb.stores.layout import CANARY_ROWS
 from geneb.stores.model import CanaryRef, Counts, Fingerprint, ModelRef, Root, RunRecord
 from geneb.stores.zarr_store import Writer, create_store
 
-
 _RUN = RunRecord(
     run="by-hand",
     started="2026-01-01T00:00:00Z",
@@ -131,11 +130,11 @@ def _write_task(writer: Writer, task_id: str, arrays: Arrays) -> None:
         "train": (arrays.train, arrays.train_labels),
         "test": (arrays.test, arrays.test_labels),
     }
-    ids = {name: row_ids(f"{task_id} {name} {i}" for i in range(len(rows)))
-           for name, (rows, _) in splits.items()}
-    writer.create_task(
-        task_id, {name: (ids[name], labels) for name, (_, labels) in splits.items()}
-    )
+    ids = {
+        name: row_ids(f"{task_id} {name} {i}" for i in range(len(rows)))
+        for name, (rows, _) in splits.items()
+    }
+    writer.create_task(task_id, {name: (ids[name], labels) for name, (_, labels) in splits.items()})
     for name, (rows, _) in splits.items():
         writer.write_block(task_id, name, 0, rows)
     known = [labels for _, labels in splits.values() if labels is not None]

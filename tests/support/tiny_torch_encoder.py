@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from geneb.extractors.base import Batch, Description, Extractor, Item
 from torch import nn
+
+from geneb.extractors.base import Batch, Description, Extractor, Item
 
 ALPHABET = "ACGTN"
 UNKNOWN = ALPHABET.index("N")

@@ -295,6 +295,7 @@ def test_class_report(task_file):
     assert report.only_in_train == ("only train",)
     assert report.only_in_test == ("only test",)
     assert report == class_report(scan_task(path))
+    assert class_report(read_task(path, ("test",))) == ((), ())
 
 
 def test_real_tasks(real_data):

@@ -1,0 +1,135 @@
+"""What a run did: a summary for whoever called it, a record for the store."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from geneb.base import env
+from geneb.stores.model import RunRecord
+
+
+@dataclass
+class EmbedSummary:
+    """What an embedding run did.
+
+    Attributes
+    ----------
+    embedded, complete
+        Ids of the tasks embedded now, and of those that were complete before.
+    blocks, rows_computed, rows_copied
+        Blocks written now, and their rows.
+    tokens
+        Embedded tokens, padding not counted.
+    out_of_memory_splits
+        How often a batch had to be halved.
+    seconds
+        Of the whole run.
+    stopped
+        Whether it was stopped; the store can be resumed.
+    unsealed
+        Why the store was not sealed; None once it is.
+    """
+
+    store: str
+    model: str
+    fingerprint: str
+    run: str
+    dim: int
+    embedded: list[str] = field(default_factory=list)
+    complete: list[str] = field(default_factory=list)
+    blocks: int = 0
+    rows_computed: int = 0
+    rows_copied: int = 0
+    tokens: int = 0
+    out_of_memory_splits: int = 0
+    seconds: float = 0.0
+    stopped: bool = False
+    unsealed: str | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the summary as a JSON value."""
+        return asdict(self)
+
+
+class RunClock:
+    """When a run began: for people, and for counting seconds."""
+
+    def __init__(self) -> None:
+        self.started = _now()
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since then, to the millisecond."""
+        return round(time.monotonic() - self._began, 3)
+
+
+def new_run_id() -> str:
+    """Return a random id: it says nothing about the machine or the user."""
+    return secrets.token_hex(8)
+
+
+def run_record(
+    summary: EmbedSummary, clock: RunClock, options: Mapping[str, Any], outcome: str | None
+) -> RunRecord:
+    """Return the record that a store keeps of a run.
+
+    Parameters
+    ----------
+    options
+        As parsed, see `shareable`.
+    outcome
+        ``finished`` or ``stopped``; None while it goes on, and for ever if it is killed or fails.
+    """
+    return RunRecord(
+        run=summary.run,
+        started=clock.started,
+        ended=_now() if outcome else None,
+        outcome=outcome,
+        options=dict(options),
+        versions=env.versions(),
+        platform={
+            "processor": env.processor(),
+            "cores": env.cores(),
+            "blas": env.blas(),
+            "device": options["device"],
+        },
+        blocks=summary.blocks,
+        rows_computed=summary.rows_computed,
+        rows_copied=summary.rows_copied,
+        tokens=summary.tokens,
+        seconds=clock.seconds if outcome else None,
+        out_of_memory_splits=summary.out_of_memory_splits,
+    )
+
+
+def shareable(location: str | Path) -> str:
+    """Return what may be told to others of where something lies.
+
+    Of a path that is its base name; of an address everything but user, password, query and
+    fragment. A hub id such as ``organisation/model`` stays whole, unless a file is there.
+    """
+    text = str(location)
+    if "://" in text:
+        parts = urlsplit(text)
+        host = parts.netloc.rpartition("@")[2]
+        return parts._replace(netloc=host, query="", fragment="").geturl()
+    path = Path(location)
+    is_hub_id = (
+        isinstance(location, str) and len(path.parts) == 2 and path.parts[0].strip(".~/") != ""
+    )
+    if is_hub_id and not path.exists():
+        return text
+    return path.name or path.resolve().name
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
