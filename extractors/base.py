@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from geneb.errors import InputError
+
 Batching = Literal["masked", "equal-length", "alone"]
 """How rows may be put into one batch: ``masked`` models ignore padding, so rows of different
 lengths may meet; models without a mask get rows of one length, or one row at a time."""
@@ -135,6 +137,9 @@ class Extractor(ABC):
     def embed(self, sequences: Sequence[str]) -> np.ndarray:
         """Embed sequences one at a time: slow, and the reference for every faster way.
 
+        (A `SimpleExtractor` is the other way round: its ``embed`` is what it is made of, and it
+        sees sequences after they were cut at the limit.)
+
         Returns
         -------
         ndarray of float32, shape (n, dim)
@@ -179,9 +184,20 @@ class SimpleExtractor(Extractor):
         ]
 
     def forward(self, batch: Batch, layers: Sequence[str]) -> dict[str, np.ndarray]:
-        """Call ``embed`` on the batch."""
-        vectors = self.embed([item.payload for item in batch.items])
-        return dict.fromkeys(layers, vectors)
+        """Call ``embed`` on the batch.
+
+        Raises
+        ------
+        InputError
+            If another layer than the one it has is asked for.
+        """
+        if tuple(layers) != (LAST,):
+            raise InputError(
+                f"extractor {self.name} has one layer",
+                expected=LAST,
+                found=", ".join(layers),
+            )
+        return {LAST: self.embed([item.payload for item in batch.items])}
 
     def describe(self) -> Description:
         """Return the limit; subclasses add their own parameters."""

@@ -206,7 +206,7 @@ def _check_declarations(cls: type[Extractor], where: str) -> None:
         raise InputError(
             "the extractor has no name", where=where, expected="a class attribute name: a string"
         )
-    check_name(name, "extractor")
+    check_name(name, "model family")
     version = cls.numerics_version
     if isinstance(version, bool) or not isinstance(version, int):
         raise InputError(

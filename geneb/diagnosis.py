@@ -18,7 +18,8 @@ from geneb.base.requirements import core_requirements, extras, is_met
 from geneb.errors import GenebError
 
 ROOMS = (
-    "benchmark", "embedding", "extractors", "leaderboard", "probing", "reporting", "stores", "tasks",
+    "benchmark", "embedding", "extractors", "leaderboard",
+    "probing", "reporting", "stores", "tasks",
 )  # fmt: skip
 
 # What the packages must bring beside their code; the same table as in pyproject.toml.
@@ -165,7 +166,7 @@ def diagnose(folder: Path) -> Diagnosis:
             "memory_bytes": env.memory_bytes(),
             "free_disk_bytes": shutil.disk_usage(folder).free,
         },
-        # Last: only what is loaded by now can be seen.
+        # Only libraries that the checks have loaded can be seen.
         blas=env.blas(),
         extras=[_extra(name, wanted) for name, wanted in extras().items()],
         devices=devices,

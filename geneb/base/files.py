@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import math
 import os
 import re
 import secrets
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from geneb.base.text import plain
 from geneb.errors import BusyError, InputError, NotFoundError
 
 try:
@@ -22,25 +25,34 @@ except ImportError as error:  # pragma: no cover - only off POSIX
 
 MAX_JSON_BYTES = 16 << 20
 MAX_JSON_DEPTH = 32
+# Quotes, brackets and commas: what a value costs in memory, whatever the file's size.
+MAX_JSON_TOKENS = 8_000_000
 MAX_NAME = 150
+# The ending of files and folders that are still being written; swept where they are left over.
+PARTIAL = ".partial"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_STRING = re.compile(rb'"[^"]*"?')
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_NOT_TOKENS = bytes(set(range(256)) - set(b'[]{},"'))
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def check_name(name: str, what: str) -> str:
     """Return a name if it may become part of a path, on any file system.
 
-    Letters, digits and ``. _ + -``, beginning with a letter or digit, at most 150 characters.
+    Letters, digits and ``. _ + -``, beginning with a letter or digit, not ending in a dot or
+    ``.partial``, at most 150 characters.
 
     Raises
     ------
     InputError
         If it may not.
     """
-    if len(name) > MAX_NAME or not _NAME.fullmatch(name) or name.endswith("."):
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name) or name.endswith((".", PARTIAL)):
         raise InputError(
             f"this cannot be the name of a {what}",
             expected=f"letters, digits and . _ + -, at most {MAX_NAME}, "
-            "beginning with a letter or a digit",
+            f"beginning with a letter or a digit, not ending in a dot or {PARTIAL}",
             found=repr(name[:200]),
         )
     return name
@@ -67,7 +79,7 @@ def fsync_file(path: Path) -> None:
 def atomic_write(path: Path, data: bytes | str) -> None:
     """Write a file so that a reader, and a crash at any moment, sees the old or the new one."""
     content = data.encode("utf-8") if isinstance(data, str) else data
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
         with temporary.open("xb") as stream:
             stream.write(content)
@@ -93,20 +105,34 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def _check_depth(data: bytes) -> None:
-    """Refuse deep nesting before the recursive parser meets it; strings are passed over."""
+def _refuse_infinite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:80]} is too large for a number")
+    return number
+
+
+def _check_size(data: bytes) -> None:
+    """Refuse deep nesting and very many values before the parser meets them, in linear time."""
+    # Backslashes stand in strings only; without escapes a string ends at the next quote.
+    bare = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    if len(bare.translate(None, delete=_NOT_TOKENS)) > MAX_JSON_TOKENS:
+        raise ValueError(f"more than {MAX_JSON_TOKENS:,} quotes, brackets and commas")
     depth = 0
-    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', data):
-        if token.group() in b"[{":
-            depth += 1
-            if depth > MAX_JSON_DEPTH:
-                raise ValueError(f"nested deeper than {MAX_JSON_DEPTH} levels")
-        elif token.group() in b"]}":
-            depth -= 1
+    for bracket in _STRING.sub(b"", bare).translate(None, delete=_NOT_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_JSON_DEPTH:
+            raise ValueError(f"nested deeper than {MAX_JSON_DEPTH} levels")
+
+
+def _check_text(data: bytes, value: Any) -> None:
+    """Refuse halves of surrogate pairs, which only escapes can bring in and UTF-8 cannot hold."""
+    if _SURROGATE_ESCAPE.search(data):
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
 
 
 def parse_json(data: bytes, where: str) -> Any:
-    """Parse a stranger's JSON: no duplicate keys, no NaN, no great depth, UTF-8 only.
+    """Parse a stranger's JSON: no duplicate keys, no NaN or infinity, no great depth, UTF-8 only.
 
     Raises
     ------
@@ -114,16 +140,19 @@ def parse_json(data: bytes, where: str) -> Any:
         Saying what is wrong and in which file.
     """
     try:
-        _check_depth(data)
-        return json.loads(
+        _check_size(data)
+        value = json.loads(
             data.decode("utf-8"),
             object_pairs_hook=_refuse_duplicates,
             parse_constant=_refuse_constant,
+            parse_float=_refuse_infinite,
         )
+        _check_text(data, value)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            "this is not JSON that can be used", where=where, found=str(error)[:300]
+            "this is not JSON that can be used", where=where, found=plain(str(error), limit=300)
         ) from error
+    return value
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
@@ -138,23 +167,29 @@ def read_bytes(path: Path, limit: int) -> bytes:
     except FileNotFoundError as error:
         raise NotFoundError("no such file", where=str(path)) from error
     except OSError as error:
-        raise InputError(
-            "this cannot be read", where=str(path), found=error.strerror or str(error)
-        ) from error
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
+        found = "a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
+        raise InputError("this cannot be read", where=str(path), found=found) from error
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError("this is not a regular file", where=str(path))
+        # One byte more: a file may grow after its size was looked at.
+        data = b"" if status.st_size > limit else _read_up_to(handle, limit + 1)
+    finally:
         os.close(handle)
-        raise InputError("this is not a regular file", where=str(path))
-    with os.fdopen(handle, "rb") as stream:
-        data = stream.read(limit + 1)
-    if len(data) > limit:
+    if max(status.st_size, len(data)) > limit:
         raise InputError(
             "this file is too large to be what it should be",
             where=str(path),
             expected=f"at most {limit:,} bytes",
-            found=f"{status.st_size:,} bytes",
+            found=f"{max(status.st_size, len(data)):,} bytes",
         )
     return data
+
+
+def _read_up_to(handle: int, size: int) -> bytes:
+    with os.fdopen(handle, "rb", closefd=False) as stream:
+        return stream.read(size)
 
 
 def read_json(path: Path, limit: int = MAX_JSON_BYTES) -> Any:
@@ -193,6 +228,15 @@ class FileLock:
             except BlockingIOError as error:
                 os.close(handle)
                 raise BusyError("another process is at work here", where=str(self.path)) from error
+            except OSError as error:
+                os.close(handle)
+                raise InputError(
+                    "files cannot be locked here, so two processes could spoil each other's work",
+                    where=str(self.path),
+                    found=error.strerror or str(error),
+                    fix="choose a folder on another file system, or have this one mounted with "
+                    "locks (on Lustre: the option flock)",
+                ) from error
             except BaseException:
                 os.close(handle)
                 raise
@@ -201,23 +245,16 @@ class FileLock:
             else:
                 os.close(handle)
 
+    @property
+    def taken(self) -> bool:
+        """Whether this object holds the lock now."""
+        return self._handle is not None
+
     def _still_there(self, handle: int) -> bool:
         try:
             return os.path.samestat(os.fstat(handle), self.path.lstat())
         except FileNotFoundError:
             return False
-
-    def upgrade(self) -> bool:
-        """Turn a shared lock into an exclusive one if nobody else holds it; say whether it did.
-
-        A lock that could not be upgraded may be lost: call this last.
-        """
-        assert self._handle is not None
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
     def release(self, *, remove: bool = False) -> None:
         """Give the lock back, and remove its file if asked (only by an exclusive holder)."""

@@ -28,6 +28,21 @@ def plain(text: str, limit: int = 200) -> str:
     )
 
 
+def json_text(text: str) -> str:
+    """Return JSON text with escapes for all that `plain` escapes; its value stays the same."""
+    return "".join(
+        _json_escape(char)
+        if char != "\n" and unicodedata.category(char) in _BAD_CATEGORIES
+        else char
+        for char in text
+    )
+
+
+def _json_escape(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[first : first + 2].hex()}" for first in range(0, len(units), 2))
+
+
 def markdown(text: str, limit: int = 200) -> str:
     """Return text that Markdown shows letter by letter, also inside a table cell."""
     return _MARKDOWN.sub(r"\\\1", plain(text, limit))

@@ -66,16 +66,16 @@ def _show(diagnosis: Diagnosis) -> None:
         ("probe backend", "state"),
         [(backend.name, backend.reason or "usable") for backend in diagnosis.backends],
     )
-    click.echo(f"\n{diagnosis.models} models in the registry.\n")
+    click.echo(f"\n{diagnosis.models} models in the registry.")
+    failing = [check for check in diagnosis.checks if not check.holds]
+    if not failing:
+        click.echo(f"The installation is sound: {len(diagnosis.checks)} checks hold.")
+        return
+    click.echo(f"{len(failing)} of {len(diagnosis.checks)} checks fail:\n")
     table(
-        ("check", "state", "found", "what to do"),
-        [
-            (check.what, "holds" if check.holds else "FAILS", check.found, check.fix)
-            for check in diagnosis.checks
-        ],
+        ("what should hold", "found", "what to do"),
+        [(check.what, check.found, check.fix) for check in failing],
     )
-    failing = sum(not check.holds for check in diagnosis.checks)
-    click.echo(f"\n{failing} checks fail." if failing else "\nThe installation is sound.")
 
 
 def _gib(size: int | None) -> str:

@@ -176,7 +176,7 @@ def test_a_file_cannot_take_a_built_in_name(write):
     ("change", "words"),
     [
         (('name = "mine"', ""), "has no name"),
-        (('name = "mine"', 'name = "../mine"'), "name of a extractor"),
+        (('name = "mine"', 'name = "../mine"'), "name of a model family"),
         (('name = "mine"', 'name = "mine"; numerics_version = "2"'), "numerics_version"),
         (('name = "mine"', 'name = "mine"; batching = "sorted"'), "batching"),
         (("def embed", "def embedd"), "abstract method"),

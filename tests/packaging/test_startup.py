@@ -11,7 +11,7 @@ import pytest
 from geneb.cli import COMMANDS
 
 # Each costs between a tenth of a second and several seconds, more on a cluster's file system.
-HEAVY = ("h5py", "numpy", "pandas", "pydantic", "scipy", "sklearn", "torch", "zarr")
+HEAVY = ("h5py", "numpy", "pandas", "pydantic", "rich", "scipy", "sklearn", "torch", "zarr")
 
 # Runs the command line, then tells on stderr's last line which of the heavy packages it loaded.
 WATCHED = """
