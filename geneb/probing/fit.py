@@ -119,7 +119,7 @@ def _check_arrays(arrays: TaskArrays) -> tuple[np.ndarray, np.ndarray]:
                 expected="rows, each with a label",
                 found=f"{len(rows):,} rows, {len(labels):,} labels",
             )
-        if not np.isfinite(rows.sum(dtype=np.float64)):  # no array of the rows' size is made
+        if not _all_finite(rows):
             bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
             raise InputError(
                 f"embeddings of the {name} split are not finite",
@@ -132,6 +132,13 @@ def _check_arrays(arrays: TaskArrays) -> tuple[np.ndarray, np.ndarray]:
             expected="at least two classes",
         )
     return arrays.train_labels, arrays.test_labels
+
+
+def _all_finite(rows: np.ndarray) -> bool:
+    # NaN and infinities spoil a sum, and float64 is wide enough for any sum of float32; unlike
+    # isfinite of every number, this needs no array of the rows' size.
+    with np.errstate(invalid="ignore"):
+        return bool(np.isfinite(rows.sum(dtype=np.float64)))
 
 
 def _choose_rows(labels: np.ndarray, regime: Regime, seed: int | None) -> np.ndarray | slice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
@@ -100,11 +101,14 @@ def choose_protocol(
     protocol = PROTOCOLS[protocol_id]
     if regimes is not None:
         protocol = replace(protocol, regimes=_pick_regimes(protocol, regimes))
-    if seeds is not None and sorted(seeds) != sorted(protocol.seeds):
-        seeds = _check_seeds(seeds)
-        label = f"{protocol.id}+seeds-{'-'.join(map(str, seeds))}"
-        protocol = replace(protocol, id=label, seeds=seeds)
-    return protocol
+    if seeds is None:
+        return protocol
+    chosen = tuple(operator.index(seed) for seed in seeds)
+    if sorted(chosen) == sorted(protocol.seeds):
+        return protocol
+    _check_seeds(chosen)
+    label = f"{protocol.id}+seeds-{'-'.join(map(str, chosen))}"
+    return replace(protocol, id=label, seeds=chosen)
 
 
 def _pick_regimes(protocol: Protocol, names: Sequence[str]) -> tuple[Regime, ...]:
@@ -119,7 +123,7 @@ def _pick_regimes(protocol: Protocol, names: Sequence[str]) -> tuple[Regime, ...
     return tuple(regime for regime in protocol.regimes if regime.name in names)
 
 
-def _check_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
+def _check_seeds(seeds: tuple[int, ...]) -> None:
     if (
         not seeds
         or len(set(seeds)) != len(seeds)
@@ -130,7 +134,6 @@ def _check_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
             expected=f"at least one, distinct, from 0 to {_MAX_SEED}",
             found=", ".join(map(str, seeds)) or "none",
         )
-    return tuple(int(seed) for seed in seeds)
 
 
 def draw(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:

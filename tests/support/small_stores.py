@@ -12,24 +12,9 @@ import numpy as np
 
 from geneb.base.canonical import row_ids
 from geneb.stores.layout import CANARY_ROWS
-from geneb.stores.model import CanaryRef, Counts, Fingerprint, ModelRef, Root, RunRecord
+from geneb.stores.model import CanaryRef, Fingerprint, ModelRef, Root
 from geneb.stores.zarr_store import Writer, create_store
-
-_RUN = RunRecord(
-    run="by-hand",
-    started="2026-01-01T00:00:00Z",
-    ended=None,
-    outcome=None,
-    options={},
-    versions={},
-    platform={},
-    blocks=0,
-    rows_computed=0,
-    rows_copied=0,
-    tokens=0,
-    seconds=None,
-    out_of_memory_splits=0,
-)
+from geneb.testing.made_stores import SplitContent, TaskContent, make_run, write_task
 
 
 @dataclass
@@ -109,11 +94,11 @@ def write_store(path: Path, tasks: Mapping[str, Arrays], model: str = "small-mod
         created_by="by-hand",
         seal=None,
     )
-    create_store(path, root, np.zeros((CANARY_ROWS, dim), dtype=np.float32), _RUN)
+    create_store(path, root, np.zeros((CANARY_ROWS, dim), dtype=np.float32), make_run("by-hand"))
     with Writer(path) as writer:
         writer.open(fingerprint)
         for task_id, arrays in tasks.items():
-            _write_task(writer, task_id, arrays)
+            write_task(writer, task_id, _content(task_id, arrays))
     return path
 
 
@@ -122,25 +107,21 @@ def replace_task(path: Path, task_id: str, arrays: Arrays) -> None:
     with Writer(path) as writer:
         writer.open(writer.store.fingerprint)
         writer.drop_task(task_id)
-        _write_task(writer, task_id, arrays)
+        write_task(writer, task_id, _content(task_id, arrays))
 
 
-def _write_task(writer: Writer, task_id: str, arrays: Arrays) -> None:
+def _content(task_id: str, arrays: Arrays) -> TaskContent:
     splits = {
         "train": (arrays.train, arrays.train_labels),
         "test": (arrays.test, arrays.test_labels),
     }
-    ids = {
-        name: row_ids(f"{task_id} {name} {i}" for i in range(len(rows)))
-        for name, (rows, _) in splits.items()
-    }
-    writer.create_task(task_id, {name: (ids[name], labels) for name, (_, labels) in splits.items()})
-    for name, (rows, _) in splits.items():
-        writer.write_block(task_id, name, 0, rows)
-    known = [labels for _, labels in splits.values() if labels is not None]
-    classes = [str(i) for i in range(1 + max(int(each.max()) for each in known))] if known else None
-    counts = {
-        name: Counts(truncated=0, non_acgt=0, empty=0, computed=len(rows), copied=0)
-        for name, (rows, _) in splits.items()
-    }
-    writer.commit_task(task_id, counts, classes, {})
+    known = [labels.max() for _, labels in splits.values() if labels is not None]
+    return TaskContent(
+        {
+            name: SplitContent(
+                rows, row_ids(f"{task_id} {name} {i}" for i in range(len(rows))), labels
+            )
+            for name, (rows, labels) in splits.items()
+        },
+        [str(label) for label in range(max(known) + 1)] if known else None,
+    )

@@ -1,0 +1,104 @@
+"""``geneb leaderboard show`` as a command."""
+
+from __future__ import annotations
+
+import pytest
+from support.command import check_mistake, geneb
+from support.small_stores import random_task, write_store
+from support.submissions import submission, write_submission
+
+import geneb as program
+from geneb.benchmark.spec import load_spec
+
+SPEC = load_spec()
+
+
+@pytest.fixture
+def submissions(tmp_path):
+    """Four models: two tie, one is best, one lacks a task."""
+    short = submission("short", start=0.8)
+    del short["results"]["full"][SPEC.task_ids[0]]
+    documents = [
+        submission("tie-b", start=0.3002),
+        short,
+        submission("best", start=0.4),
+        submission("tie-a", start=0.3002),
+        submission("worst", start=0.3002 - 1e-9),
+    ]
+    return [write_submission(tmp_path, document) for document in documents]
+
+
+def show(*args):
+    return geneb("leaderboard", "show", *args)
+
+
+def test_ranks_in_full_precision(submissions):
+    """Ties share a rank and the next is left out; what is incomplete stands last, unranked."""
+    done = show(*submissions)
+    assert done.code == 0, done.err
+    rows = [line.split() for line in done.out.splitlines()]
+    assert rows[0] == ["rank", "model", "macro", "micro", "tasks"]
+    assert [row[:2] for row in rows[1:]] == [
+        ["1", "best"],
+        ["2", "tie-a"],
+        ["2", "tie-b"],
+        ["4", "worst"],  # shown alike, a billionth below
+        ["-", "short"],
+    ]
+    assert rows[3][2:] == [rows[4][2], rows[4][3], "100/100"]
+    assert rows[5][2:] == ["-", "-", "99/100"]
+
+
+def test_the_output_depends_on_nothing_but_the_scores(submissions):
+    """The order of the arguments is none of it."""
+    assert show(*submissions).out == show(*reversed(submissions)).out
+
+
+def test_categories_regime_and_metric(submissions):
+    """Every category is a column; the metric and the regime are those asked for."""
+    done = show(*submissions, "--by", "category", "--metric", "Acc", "--regime", "1shot", "--json")
+    assert done.code == 0, done.err
+    assert (done.json["regime"], done.json["metric"]) == ("1shot", "Acc")
+    for model in done.json["models"]:
+        assert list(model["categories"]) == list(SPEC.categories)
+        assert set(model["categories"].values()) == {0.75}
+        assert (model["macro"], model["micro"], model["rank"]) == (0.75, 0.75, 1)
+    table = show(*submissions, "--by", "category")
+    assert all(category in table.out.splitlines()[0] for category in SPEC.categories)
+
+
+def test_by_task(submissions):
+    """One row a task, one column a model, a dash where there is no score."""
+    done = show(*submissions, "--by", "task")
+    head, first, *others = [line.split() for line in done.out.splitlines()]
+    assert head == ["task", "best", "tie-a", "tie-b", "worst", "short"]
+    assert first == [SPEC.task_ids[0], "0.400", "0.300", "0.300", "0.300", "-"]
+    assert len(others) == 99
+
+
+def test_own_tasks_never_count(tmp_path):
+    """They are shown task by task, with a word about it."""
+    store = write_store(tmp_path / "s.zarr", {"own": random_task()})
+    program.probe(store, out=tmp_path / "out", regimes=["full"])
+    done = show(tmp_path / "out")
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[0].split() == ["task", "small-model"]
+    assert done.out.splitlines()[1].split()[0] == "own"
+    assert "never enter macro" in done.err
+    found = show(tmp_path / "out", "--json").json["models"][0]
+    assert (found["rank"], found["macro"], found["micro"]) == (None, None, None)
+    assert list(found["own_tasks"]) == ["own"]
+    assert "no scores in the regime 10shot" in show(tmp_path / "out", "--regime", "10shot").err
+
+
+def test_mistakes(submissions, tmp_path):
+    """Exit code 2 and one message."""
+    check_mistake(show(submissions[0], submissions[0]), "two sources are of one model, tie-b")
+    check_mistake(show(tmp_path / "nothing.json"), "no such file")
+    check_mistake(show(tmp_path), "no results in this folder")
+    check_mistake(show(), "PATH")
+    document = submission("evil")
+    document["results"]["full"]["\x1b[31mred"] = {}
+    outcome = show(write_submission(tmp_path, document))
+    check_mistake(outcome, "$.results.full.")
+    assert "\x1b" not in outcome.err

@@ -1,0 +1,114 @@
+"""``geneb probe`` as a command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.command import check_mistake, geneb
+from support.plain_loop import plain_loop
+from support.small_stores import kmer_frequencies, random_task, write_store
+
+
+@pytest.fixture(scope="module")
+def task(demo_data):
+    return kmer_frequencies(demo_data / "demo_splice_junctions.csv", 2, rows=200)
+
+
+@pytest.fixture
+def store(tmp_path, task):
+    return write_store(tmp_path / "small.zarr", {"demo_splice_junctions": task})
+
+
+def test_json_holds_what_the_plain_loop_finds(store, task, tmp_path):
+    """On stdout nothing but JSON; status on stderr; results where they were asked for."""
+    done = geneb("probe", store, "--out", tmp_path / "out", "--json")
+    assert done.code == 0, done.err
+    [model] = done.json["models"]
+    expected = plain_loop(*task.all())
+    assert model["results"] == {
+        regime: {"demo_splice_junctions": values} for regime, values in expected.items()
+    }
+    assert (model["model_id"], model["protocol"], model["fits"]) == (
+        "small-model",
+        "geneb-lr-1",
+        11,
+    )
+    assert "fits stopped before they converged" in done.err
+    assert f"results: {tmp_path / 'out/small-model'}" in done.err
+    written = json.loads((tmp_path / "out/small-model/results.json").read_text())
+    assert written["results"] == model["results"]
+
+
+def test_the_table_tells_one_fit_from_a_spread(store, tmp_path):
+    """No made-up spread where there was one fit; the second run fits nothing and shows the same."""
+    args = ("probe", store, "--out", tmp_path / "out")
+    first = geneb(*args)
+    assert first.code == 0, first.err
+    lines = first.out.splitlines()
+    assert lines[0].split() == ["task", "regime", "MCC", "Acc", "F1", "MCC", "over", "seeds"]
+    assert [line.split()[1] for line in lines[1:]] == ["full", "10shot", "1shot"]
+    assert lines[1].rstrip().endswith("one fit")
+    assert all("sd 0." in line for line in lines[2:])
+    again = geneb(*args, "--quiet")
+    assert (again.code, again.out, again.err) == (0, first.out, "")
+
+
+def test_regimes_seeds_and_several_stores(store, tmp_path):
+    """Only what was asked for; other seeds show in the protocol's name."""
+    other = write_store(tmp_path / "other.zarr", {"own": random_task()}, model="other-model")
+    args = ("--out", tmp_path / "out", "--regimes", "1shot,full", "--seeds", "3,4")
+    done = geneb("probe", store, other, *args, "--json")
+    assert done.code == 0, done.err
+    assert [one["model_id"] for one in done.json["models"]] == ["small-model", "other-model"]
+    assert {one["protocol"] for one in done.json["models"]} == {"geneb-lr-1+seeds-3-4"}
+    assert all(list(one["results"]) == ["full", "1shot"] for one in done.json["models"])
+    shown = geneb("probe", store, other, *args)
+    assert shown.out.split()[:2] == ["model", "task"]
+
+
+def test_a_task_that_fails_is_listed_and_the_others_go_on(tmp_path):
+    """Exit code 1, one message, the other task's results."""
+    broken = random_task()
+    broken.train_labels[:] = 0
+    store = write_store(tmp_path / "s.zarr", {"good": random_task(), "bad": broken})
+    done = geneb("probe", store, "--out", tmp_path / "out", "--json")
+    check_mistake(done, "task bad", "one class only", code=1)
+    [model] = done.json["models"]
+    assert list(model["results"]["full"]) == ["good"]
+    assert [fault["where"] for fault in model["failed"]] == [f"{store}, task bad"]
+    assert (tmp_path / "out/small-model/tasks/good.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--regimes", "5shot"], ["full, 10shot, 1shot", "5shot"]),
+        (["--regimes", ""], ["full, 10shot, 1shot"]),
+        (["--seeds", "one"], ["not a list of integers"]),
+        (["--seeds", "1,-1"], ["not a list of integers"]),
+        (["--seeds", "1,1"], ["seeds cannot be used"]),
+        (["--protocol", "other"], ["no such protocol", "geneb-lr-1"]),
+        (["--backend", "torch"], ["no such backend", "sklearn"]),
+        (["--tasks", "nothing"], ["no task is meant"]),
+    ],
+)
+def test_wrong_options_start_nothing(store, tmp_path, args, words):
+    """Exit code 2, one message, nothing written."""
+    check_mistake(geneb("probe", store, "--out", tmp_path / "out", *args), *words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_store(tmp_path):
+    """Neither nothing nor an empty folder is one."""
+    out = ("--out", tmp_path / "out")
+    check_mistake(geneb("probe", tmp_path / "nothing", *out), "there is no embedding store")
+    check_mistake(geneb("probe", tmp_path, *out), "not an embedding store")
+    check_mistake(geneb("probe", *out), "STORE")
+
+
+def test_other_results_in_the_folder_are_not_touched(store, tmp_path):
+    """Exit code 2, with what differs."""
+    out = ("--out", tmp_path / "out", "--regimes", "1shot")
+    assert geneb("probe", store, *out).code == 0
+    check_mistake(geneb("probe", store, *out, "--seeds", "1,2"), "another run", "13", "[1, 2]")
