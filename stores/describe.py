@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ def _disk_use(path: Path) -> tuple[int, int]:
     files = size = 0
     for folder, _, names in os.walk(path):
         for name in names:
-            files += 1
-            size += Path(folder, name).lstat().st_size
+            with contextlib.suppress(FileNotFoundError):  # a writer has just moved it to its place
+                size += Path(folder, name).lstat().st_size
+                files += 1
     return files, size

@@ -10,20 +10,22 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from geneb.base.canonical import ROW_ID_BYTES
+from geneb.base.canonical import ROW_ID_BYTES, canonical_json
+from geneb.base.text import plain
 from geneb.errors import StoreError
 
 BLOCK_BYTES = 16 << 20
+FLOAT_BYTES = 4
 CHECKSUM_BYTES = 4
 CANARY_ROWS = 16
 
-# Caps that do not rely on anything a store says about itself.
+# Caps that do not rely on anything a store says about itself. Writers keep to them too.
 MAX_ROWS = 50_000_000
 MAX_DIM = 1 << 17
 MAX_ARRAY_BYTES = 256 << 30
-MAX_TASKS = 100_000
+MAX_ENTRIES = 200_000
 MAX_METADATA_BYTES = 4 << 20
-MAX_ROOT_BYTES = 256 << 20
+MAX_ROOT_BYTES = 64 << 20
 
 CANARY = "canary/embeddings"
 TASKS = "tasks"
@@ -41,12 +43,12 @@ def array_path(task: str, split: str, name: str) -> str:
 
 
 def block_rows(rows: int, dim: int) -> int:
-    """Return the rows a block: ceil(n / k) with k = ceil(n x dim x 4 / 16 MiB) blocks.
+    """Return the rows a block: ceil(n / k) with k = ceil(n x dim x 4 / 16 MiB).
 
     Chunks are padded to full size, so equal blocks waste the least. The factor is 4 for float16
     as well, so that both have the same blocks.
     """
-    blocks = max(1, math.ceil(rows * dim * 4 / BLOCK_BYTES))
+    blocks = max(1, math.ceil(rows * dim * FLOAT_BYTES / BLOCK_BYTES))
     return math.ceil(rows / blocks)
 
 
@@ -116,47 +118,57 @@ def canary_form(dim: int, dtype: str) -> ArrayForm:
     return ArrayForm((CANARY_ROWS, dim), (CANARY_ROWS, dim), dtype, "NaN")
 
 
-def read_shape(document: Any, where: str) -> tuple[int, ...]:
-    """Return the shape that an array's zarr.json states, if it is one that can be used.
+def check_size(rows: int, dim: int, where: str) -> None:
+    """Refuse a split of a size that no reader takes; for writers and readers alike.
 
     Raises
     ------
     StoreError
-        If it is not a shape, or beyond the caps.
+    """
+    if (
+        not 1 <= rows <= MAX_ROWS
+        or not 1 <= dim <= MAX_DIM
+        or rows * dim * FLOAT_BYTES > MAX_ARRAY_BYTES
+    ):
+        raise StoreError(
+            "embeddings of this size cannot be used",
+            where=where,
+            expected=f"1 to {MAX_ROWS:,} rows, vectors of 1 to {MAX_DIM:,} numbers, "
+            f"at most {MAX_ARRAY_BYTES >> 30} GiB in float32",
+            found=f"{rows:,} rows, vectors of {dim:,} numbers",
+        )
+
+
+def stated_rows(document: Any, dim: int, where: str) -> int:
+    """Return the number of rows that the zarr.json of embeddings states.
+
+    Raises
+    ------
+    StoreError
+        If it states no shape of such vectors, or one beyond the caps.
     """
     shape = document.get("shape") if isinstance(document, dict) else None
     if (
         not isinstance(shape, list)
-        or not 1 <= len(shape) <= 2
-        or not all(isinstance(size, int) and not isinstance(size, bool) for size in shape)
-        or not 1 <= shape[0] <= MAX_ROWS
-        or (len(shape) == 2 and not 1 <= shape[1] <= MAX_DIM)
-        or math.prod(shape) * 8 > 2 * MAX_ARRAY_BYTES
+        or not all(type(size) is int for size in shape)
+        or shape[1:] != [dim]
     ):
         raise StoreError(
-            "this array's shape cannot be used",
+            "this is not the shape of the store's embeddings",
             where=where,
-            expected=f"1 to {MAX_ROWS:,} rows, at most {MAX_DIM:,} wide, "
-            f"at most {MAX_ARRAY_BYTES >> 30} GiB",
-            found=repr(shape)[:100],
+            expected=f"[rows, {dim}]",
+            found=plain(repr(shape), limit=100),
         )
-    return tuple(shape)
+    check_size(shape[0], dim, where)
+    return shape[0]
 
 
-def check_array(document: Any, form: ArrayForm, where: str) -> None:
-    """Compare an array's zarr.json with the form that it must have.
-
-    Raises
-    ------
-    StoreError
-        Naming the first field that differs.
-    """
-    if not isinstance(document, dict):
-        raise StoreError("this zarr.json is not an object", where=where)
+def _allowed(form: ArrayForm) -> dict[str, list[Any]]:
+    """Return the values that each member of an array's zarr.json may have, the usual one first."""
     endian = {"name": "bytes", "configuration": {"endian": "little"}}
-    bytes_codecs = [endian] if form.itemsize > 1 else [endian, {"name": "bytes"}]
+    bytes_codecs = [endian] if form.itemsize > 1 else [{"name": "bytes"}, endian]
     checksum = ({"name": "crc32c"}, {"name": "crc32c", "configuration": {}})
-    allowed: dict[str, list[Any]] = {
+    return {
         "zarr_format": [3],
         "node_type": ["array"],
         "shape": [list(form.shape)],
@@ -165,18 +177,60 @@ def check_array(document: Any, form: ArrayForm, where: str) -> None:
         "chunk_key_encoding": [{"name": "default", "configuration": {"separator": "."}}],
         "fill_value": [form.fill],
         "codecs": [[first, last] for first in bytes_codecs for last in checksum],
+        "attributes": [{}, None],
+        "dimension_names": [None],
         "storage_transformers": [[], None],
     }
-    for name, values in allowed.items():
-        if document.get(name) not in values:
+
+
+def check_array(document: Any, form: ArrayForm, where: str) -> None:
+    """Compare an array's zarr.json with the form that it must have.
+
+    Nothing else may stand in it: zarr reads the document too, and its opinion on the rest is not
+    needed.
+
+    Raises
+    ------
+    StoreError
+        Naming the first member that differs.
+    """
+    if not isinstance(document, dict):
+        raise StoreError("this zarr.json is not an object", where=where)
+    allowed = _allowed(form)
+    for name in [*allowed, *document]:
+        # Compared as JSON: in Python, 1, 1.0 and True are equal.
+        found = canonical_json(document.get(name))
+        values = allowed.get(name, [None])
+        if found not in [canonical_json(value) for value in values]:
             raise StoreError(
-                f"this array is not in the store format: {name} differs",
+                f"this array is not in the store format: {plain(name, limit=80)} differs",
                 where=where,
-                expected=str(values[0]),
-                found=repr(document.get(name))[:200],
+                expected=str(values[0]) if values[0] is not None else "nothing",
+                found=plain(found.decode("utf-8")),
             )
 
 
 def group_document(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return the zarr.json of a group with ``attributes.geneb``."""
+    """Return the zarr.json of a group with these attributes."""
     return {"attributes": attributes, "zarr_format": 3, "node_type": "group"}
+
+
+def check_group(document: Any, where: str) -> dict[str, Any]:
+    """Return a group's attributes.
+
+    Raises
+    ------
+    StoreError
+        If its zarr.json is not that of a Zarr v3 group.
+    """
+    if (
+        not isinstance(document, dict)
+        or document.get("node_type") != "group"
+        or type(document.get("zarr_format")) is not int
+        or document["zarr_format"] != 3
+    ):
+        raise StoreError("this is not a Zarr v3 group", where=where)
+    attributes = document.get("attributes", {})
+    if not isinstance(attributes, dict):
+        raise StoreError("a group's attributes must be an object", where=where)
+    return attributes

@@ -6,18 +6,22 @@ read (a newer minor version may have added them) and refused when written.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+import re
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from geneb.base.canonical import digest
+from geneb.base.text import plain
 from geneb.errors import StoreError
 
 FORMAT = "geneb-store"
 VERSION = "1.0"
+_VERSION_1 = re.compile("1[.][0-9]{1,4}")
 
 Json = Any
-Sha256 = str
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0)]
 StoreDtype = Literal["float32", "float16"]
 
 
@@ -55,7 +59,7 @@ class Exchanged(BaseModel):
             return cls.model_validate(value)
         except ValidationError as error:
             faults = "; ".join(
-                f"{'.'.join(map(str, fault['loc'])) or 'value'}: {fault['msg']}"
+                f"{plain('.'.join(map(str, fault['loc']))) or 'value'}: {plain(fault['msg'])}"
                 for fault in error.errors()[:8]
             )
             raise StoreError(
@@ -133,9 +137,18 @@ class CanaryRef(Exchanged):
 
 
 class Seal(Exchanged):
-    """The tasks of a finished store: id -> digest of the task's manifest."""
+    """What a finished store vouches for.
+
+    Attributes
+    ----------
+    tasks
+        Id -> digest of the task's manifest.
+    root_sha256
+        `Root.sha256`: what the root says about the store.
+    """
 
     tasks: dict[str, Sha256]
+    root_sha256: Sha256
 
 
 class Root(Exchanged):
@@ -163,15 +176,20 @@ class Root(Exchanged):
     created_by: str
     seal: Seal | None
 
+    @property
+    def sha256(self) -> Sha256:
+        """SHA-256 over the canonical JSON of all fields, with none as the seal."""
+        return digest({**self.as_read(), "seal": None})
+
 
 class Counts(Exchanged):
     """What happened to a split's rows."""
 
-    truncated: int = Field(ge=0)
-    non_acgt: int = Field(ge=0)
-    empty: int = Field(ge=0)
-    computed: int = Field(ge=0)
-    copied: int = Field(ge=0)
+    truncated: Count
+    non_acgt: Count
+    empty: Count
+    computed: Count
+    copied: Count
 
 
 class SplitManifest(Exchanged):
@@ -200,8 +218,8 @@ class Manifest(Exchanged):
     task: str
     dim: int = Field(ge=1)
     classes: list[str] | None
-    splits: dict[str, SplitManifest]
-    left_out: dict[str, int]
+    splits: dict[str, SplitManifest] = Field(min_length=1)
+    left_out: dict[str, Count]
 
     @property
     def digest(self) -> Sha256:
@@ -219,12 +237,12 @@ class RunRecord(Exchanged):
     options: dict[str, Json]
     versions: dict[str, str]
     platform: dict[str, Json]
-    blocks: int = Field(ge=0)
-    rows_computed: int = Field(ge=0)
-    rows_copied: int = Field(ge=0)
-    tokens: int = Field(ge=0)
+    blocks: Count
+    rows_computed: Count
+    rows_copied: Count
+    tokens: Count
     seconds: float | None
-    out_of_memory_splits: int = Field(ge=0)
+    out_of_memory_splits: Count
 
 
 def check_version(value: Json, where: str) -> None:
@@ -242,12 +260,11 @@ def check_version(value: Json, where: str) -> None:
             fix="name a store that `geneb embed` wrote",
         )
     version = value.get("version")
-    major = version.partition(".")[0] if isinstance(version, str) else ""
-    if major != VERSION.partition(".")[0]:
+    if not isinstance(version, str) or not _VERSION_1.fullmatch(version):
         raise StoreError(
             "this store is of a version that this geneb does not read",
             where=where,
-            expected=f"version {VERSION.partition('.')[0]}.x",
-            found=repr(version)[:80],
+            expected="version 1.x",
+            found=plain(repr(version), limit=80),
             fix="install a newer geneb",
         )

@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from geneb.base.files import check_name
+from geneb.base.canonical import canonical_json
+from geneb.base.files import PARTIAL, check_name
 from geneb.base.progress import Progress, Silent
+from geneb.base.text import plain
 from geneb.errors import Fault, GenebError, NotFoundError
 from geneb.stores import layout
-from geneb.stores.model import Manifest, SplitManifest
-from geneb.stores.reader import EmbeddingsDigest, SplitArrays, Store, StoredTask, open_store
-from geneb.stores.zarr_store import PARTIAL, clean, consolidated_metadata, strays
+from geneb.stores.arrays import EmbeddingsDigest, SplitArrays
+from geneb.stores.model import SplitManifest
+from geneb.stores.reader import Store, StoredTask, open_store
+from geneb.stores.writers import clean, strays
+from geneb.stores.zarr_store import consolidated_metadata
+
+_FRAME = ("canary", layout.RUNS, layout.TASKS)
 
 
 @dataclass
@@ -92,19 +98,16 @@ def verify_store(
         clean(path)
     result.sealed = store.sealed
     result.fingerprint_id = store.fingerprint_id
-    result.strays = [str(entry.relative_to(path.parent)) for entry in strays(path)]
-    result.faults += _foreign_entries(path)
+    result.strays = [plain(os.path.relpath(entry, path.parent)) for entry in strays(path)]
+    result.faults += _collect(lambda: _check_kinds(path))
+    result.faults += _collect(lambda: _check_frame(store))
     result.faults += _collect(lambda: _check_canary(store))
-    result.faults += _collect(lambda: _check_seal(store))
     result.faults += _collect(lambda: _check_runs(store))
-    try:
-        present = store.present()
-    except GenebError as error:
-        result.faults.append(_fault(error))
-        return result
-    progress.start(len(present), "tasks")
-    for task in present:
-        result.faults += _verify_task(store, task, result)
+    result.faults += _collect(lambda: _check_seal(store))
+    names = _task_names(store, result)
+    progress.start(len(names), "tasks")
+    for task in names:
+        result.faults += _collect(partial(_verify_task, store, task, result))
         progress.advance(1, task)
     progress.finish()
     return result
@@ -120,99 +123,178 @@ def _collect(check: Callable[[], Iterable[Fault]]) -> list[Fault]:
     return faults
 
 
-def _foreign_entries(path: Path) -> Iterator[Fault]:
+def _check_kinds(path: Path) -> Iterator[Fault]:
     """Find links and special files anywhere below the root."""
     for folder, folders, files in os.walk(path):
         for name in [*folders, *files]:
             entry = Path(folder, name)
-            mode = entry.lstat().st_mode
+            try:
+                mode = entry.lstat().st_mode
+            except FileNotFoundError:  # a writer has just moved it to its place
+                continue
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 yield Fault(
-                    str(entry), "a store holds only files and folders", found=stat.filemode(mode)
+                    plain(str(entry), limit=1000),
+                    "a store holds only files and folders",
+                    found=stat.filemode(mode),
                 )
+
+
+def _check_frame(store: Store) -> Iterator[Fault]:
+    """Look at the groups that every store has, and for what does not belong beside them.
+
+    Files such as a README may lie in the root; below it is nothing but the format's.
+    """
+    for group in _FRAME:
+        store.files.attributes(group)
+    for name in set(store.files.names("")) - set(_FRAME):
+        yield _not_ours(store.files.where(""), name)
+    yield from _check_entries(store, layout.TASKS, [], folders=True)
+    yield from _check_entries(store, layout.RUNS, [], folders=True)
+    yield from _check_entries(store, "canary", ["embeddings"])
+
+
+def _check_entries(
+    store: Store, path: str, expected: Iterable[str], *, folders: bool = False
+) -> Iterator[Fault]:
+    """Find what does not belong into a node's folder: all but its zarr.json and what is expected.
+
+    Hidden entries are no part of a store, and ``*.partial`` are strays.
+    """
+    allowed = {"zarr.json", *expected}
+    for entry in store.files.entries(path):
+        if not (
+            entry.name in allowed
+            or entry.name.startswith(".")
+            or (folders and entry.is_dir(follow_symlinks=False))
+            or (entry.name.endswith(PARTIAL) and entry.is_file(follow_symlinks=False))
+        ):
+            yield _not_ours(store.files.where(path), entry.name)
+
+
+def _not_ours(where: str, name: str) -> Fault:
+    return Fault(f"{where}, {plain(name)}", "nothing in the store vouches for this")
 
 
 def _check_canary(store: Store) -> Iterator[Fault]:
     if not np.isfinite(store.canary()).all():
         yield Fault(f"{store.path}, {layout.CANARY}", "a vector is not finite")
+    yield from _check_entries(store, layout.CANARY, ["c.0.0"])
 
 
 def _check_runs(store: Store) -> Iterator[Fault]:
-    runs = {record.run for record in store.runs()}
-    if store.root.created_by not in runs:
+    records = store.runs()
+    if store.root.created_by not in {record.run for record in records}:
         yield Fault(
             f"{store.path}, {layout.RUNS}",
             "the run that created the store left no record",
-            expected=store.root.created_by,
+            expected=plain(store.root.created_by),
         )
+    for record in records:
+        yield from _check_entries(store, f"{layout.RUNS}/{record.run}", [])
 
 
 def _check_seal(store: Store) -> Iterator[Fault]:
     if store.root.seal is None:
         return
-    listed, present = set(store.root.seal.tasks), set(store.present())
-    for task in sorted(listed - present):
-        yield Fault(f"{store.path}, task {task[:150]}", "the seal lists this task; it is not there")
-    for task in sorted(present - listed):
+    present = store.files.names(layout.TASKS)
+    for task in sorted(set(present) - set(store.root.seal.tasks)):
         yield Fault(
-            f"{store.path}, task {task}",
+            f"{store.path}, task {plain(task)}",
             "this task was added after sealing",
             fix="run `geneb embed` on the store again: it seals what is complete",
         )
-    document = store.files.document("", layout.MAX_ROOT_BYTES)
-    consolidated = document.get("consolidated_metadata")
-    stated = consolidated.get("metadata") if isinstance(consolidated, dict) else None
-    if stated != consolidated_metadata(store.path):
+    stated = store.files.document("", layout.MAX_ROOT_BYTES).get("consolidated_metadata")
+    if _comparable(stated) != _comparable(consolidated_metadata(store.path)):
         yield Fault(
             f"{store.path}, zarr.json",
             "the consolidated metadata is not that of the groups and arrays",
-            fix="fetch the store again",
+            fix="fetch the store again; if everything else holds, `geneb embed` writes it anew",
         )
 
 
-def _verify_task(store: Store, task: str, result: Verification) -> list[Fault]:
-    where = f"{store.path}, task {task}"
+def _comparable(consolidated: Any) -> bytes:
+    """Return consolidated metadata as bytes, without the empty ones that groups in it may have."""
+    nodes = consolidated.get("metadata") if isinstance(consolidated, dict) else None
+    if not isinstance(nodes, dict):
+        return canonical_json(consolidated)
+    bare = {
+        name: {key: value for key, value in node.items() if key != "consolidated_metadata"}
+        if isinstance(node, dict)
+        else node
+        for name, node in nodes.items()
+    }
+    return canonical_json({**consolidated, "metadata": bare})
+
+
+def _task_names(store: Store, result: Verification) -> list[str]:
+    """Return the tasks that are there or that the seal lists; report impossible names."""
+    names = set(store.root.seal.tasks) if store.root.seal else set()
     try:
-        manifest = store.manifest(task)
-        if manifest is None:
-            return [
-                Fault(
-                    where,
-                    "this task is incomplete",
-                    fix="run `geneb embed` on the store again: it resumes where it stopped",
-                )
-            ]
-        stored = store.task(task)
-        faults = list(_check_manifest(where, manifest))
-        splits = {split: stored.arrays(split) for split in manifest.splits}
-        for split in splits:
-            store.files.attributes(f"{layout.task_path(task)}/{split}")
+        names.update(store.files.names(layout.TASKS))
     except GenebError as error:
-        return [_fault(error)]
+        result.faults.append(_fault(error))
+    possible = []
+    for name in sorted(names):
+        try:
+            possible.append(check_name(name, "task"))
+        except GenebError as error:
+            result.faults.append(replace(_fault(error), where=store.files.where(layout.TASKS)))
+    return possible
+
+
+def _verify_task(store: Store, task: str, result: Verification) -> Iterator[Fault]:
+    where = f"{store.path}, task {task}"
+    manifest = store.manifest(task)
+    if manifest is None:
+        yield Fault(
+            where,
+            "this task is incomplete",
+            fix="run `geneb embed` on the store again: it resumes where it stopped",
+        )
+        return
     result.tasks += 1
-    for split, arrays in splits.items():
-        faults += _check_embeddings(f"{where}, {split}", manifest.splits[split], arrays)
-        faults += _collect(partial(_check_pairs, stored, split, arrays))
-        result.blocks += arrays.embeddings.blocks
-        result.bytes += arrays.embeddings.blocks * arrays.embeddings.form.chunk_bytes
-    extra = set(store.files.names(layout.task_path(task))) - set(manifest.splits)
-    faults += [
-        Fault(f"{where}, {name[:150]}", "the manifest does not list this")
-        for name in sorted(extra)
-        if not name.endswith(PARTIAL)
-    ]
-    return faults
+    stored = StoredTask(store, task, manifest)
+    yield from _check_entries(store, layout.task_path(task), manifest.splits)
+    for split in stored.splits:
+        yield from _collect(partial(_verify_split, stored, store, split, result))
 
 
-def _check_manifest(where: str, manifest: Manifest) -> Iterator[Fault]:
-    for split, entry in manifest.splits.items():
-        check_name(split, "split")
-        if entry.counts.computed + entry.counts.copied != entry.rows:
+def _verify_split(
+    stored: StoredTask, store: Store, split: str, result: Verification
+) -> Iterator[Fault]:
+    path = f"{layout.task_path(stored.id)}/{split}"
+    where = f"{store.path}, task {stored.id}, {split}"
+    stated = stored.manifest.splits[split]
+    yield from _check_counts(where, stated)
+    store.files.attributes(path)
+    arrays = stored.arrays(split)
+    names = [array.path.rpartition("/")[2] for array in arrays.every]
+    yield from _check_entries(store, path, names)
+    for array in arrays.every:
+        yield from _check_entries(store, array.path, array.form.chunk_keys)
+        result.blocks += array.blocks
+        result.bytes += array.blocks * array.form.chunk_bytes
+    yield from _check_embeddings(where, stated, arrays)
+    yield from _collect(partial(_check_pairs, where, stored, split, arrays))
+
+
+def _check_counts(where: str, stated: SplitManifest) -> Iterator[Fault]:
+    counts = stated.counts
+    if counts.computed + counts.copied != stated.rows:
+        yield Fault(
+            where,
+            "computed and copied rows do not add up to all rows",
+            expected=f"{stated.rows:,}",
+            found=f"{counts.computed:,} + {counts.copied:,}",
+        )
+    for name in ("truncated", "non_acgt", "empty"):
+        if getattr(counts, name) > stated.rows:
             yield Fault(
-                f"{where}, {split}",
-                "computed and copied rows do not add up to all rows",
-                expected=str(entry.rows),
-                found=f"{entry.counts.computed} + {entry.counts.copied}",
+                where,
+                f"more rows are counted as {name} than there are",
+                expected=f"at most {stated.rows:,}",
+                found=f"{getattr(counts, name):,}",
             )
 
 
@@ -235,13 +317,15 @@ def _check_embeddings(where: str, stated: SplitManifest, arrays: SplitArrays) ->
         )
 
 
-def _check_pairs(stored: StoredTask, split: str, arrays: SplitArrays) -> Iterator[Fault]:
-    pairs = arrays.pairs_sha256()
-    if pairs != stored.manifest.splits[split].pairs_sha256:
+def _check_pairs(
+    where: str, stored: StoredTask, split: str, arrays: SplitArrays
+) -> Iterator[Fault]:
+    stated, found = stored.manifest.splits[split].pairs_sha256, arrays.pairs_sha256()
+    if found != stated:
         yield Fault(
-            arrays.embeddings.files.where(f"{layout.task_path(stored.id)}/{split}"),
+            where,
             "row ids and labels are not those that the manifest states",
-            expected=stored.manifest.splits[split].pairs_sha256,
-            found=pairs,
+            expected=stated,
+            found=found,
         )
     stored.labels(split)  # raises where a label is outside the classes

@@ -13,6 +13,7 @@ import errno
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -23,9 +24,11 @@ from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.storage import LocalStore
 
 from geneb.base.canonical import pretty_json
-from geneb.base.files import FileLock, atomic_write, check_name, fsync_directory, fsync_file
+from geneb.base.files import PARTIAL, atomic_write, check_name, fsync_directory, fsync_file
+from geneb.base.text import plain
 from geneb.errors import BusyError, FingerprintError, InputError, StoreError
 from geneb.stores import layout
+from geneb.stores.arrays import EmbeddingsDigest, Files, SplitArrays
 from geneb.stores.layout import ArrayForm
 from geneb.stores.model import (
     Counts,
@@ -37,16 +40,10 @@ from geneb.stores.model import (
     SplitManifest,
     fingerprint_difference,
 )
-from geneb.stores.reader import (
-    EmbeddingsDigest,
-    Files,
-    SplitArrays,
-    Store,
-    open_store,
-    ordered_splits,
-)
+from geneb.stores.reader import Store, open_store, ordered_splits
+from geneb.stores.writers import alive_lock, claim_lock, ending, sweep
 
-PARTIAL = ".partial"
+_CLAIM_POLL_SECONDS = 0.2
 
 
 def _create_array(root: Path, path: str, form: ArrayForm) -> zarr.Array:
@@ -69,11 +66,26 @@ def _create_array(root: Path, path: str, form: ArrayForm) -> zarr.Array:
     )
 
 
+def _group_text(attributes: dict[str, Any], where: Path) -> str:
+    text = pretty_json(layout.group_document(attributes))
+    _check_length(text, layout.MAX_METADATA_BYTES, where)
+    return text
+
+
+def _check_length(text: str, limit: int, where: Path) -> None:
+    """Refuse to write what no reader would take."""
+    if len(text.encode("utf-8")) > limit:
+        raise StoreError(
+            "there is more to be said here than a store's metadata may hold",
+            where=str(where),
+            expected=f"at most {limit:,} bytes",
+            found=f"{len(text.encode('utf-8')):,} bytes",
+        )
+
+
 def _write_group(path: Path, attributes: dict[str, Any]) -> None:
     path.mkdir(parents=True, exist_ok=True)
-    (path / "zarr.json").write_text(
-        pretty_json(layout.group_document(attributes)), encoding="utf-8"
-    )
+    (path / "zarr.json").write_text(_group_text(attributes, path), encoding="utf-8")
 
 
 def _sync_tree(path: Path) -> None:
@@ -83,9 +95,13 @@ def _sync_tree(path: Path) -> None:
         fsync_directory(Path(folder))
 
 
+def _aside(place: Path) -> Path:
+    return place.with_name(f".{place.name}.{secrets.token_hex(4)}{PARTIAL}")
+
+
 def _create_by_rename(place: Path, build: Callable[[Path], None]) -> bool:
     """Build a folder beside its place and move it there; return whether ours won the race."""
-    temporary = place.with_name(f".{place.name}.{secrets.token_hex(4)}{PARTIAL}")
+    temporary = _aside(place)
     try:
         temporary.mkdir(parents=True)
         build(temporary)
@@ -103,9 +119,9 @@ def _create_by_rename(place: Path, build: Callable[[Path], None]) -> bool:
     return True
 
 
-def _lock_folder(store: Path) -> Path:
-    # Beside the store: inside it, plain Zarr would warn about a folder that is no node.
-    return store.parent / f".{store.name}.locks"
+def _named(path: Path) -> Path:
+    # Locks, and what is being built, lie beside the store and are called after it.
+    return path.resolve() if path.name in ("", "..") else path
 
 
 def create_store(path: Path, root: Root, canary: np.ndarray, run: RunRecord) -> bool:
@@ -128,10 +144,15 @@ def create_store(path: Path, root: Root, canary: np.ndarray, run: RunRecord) -> 
         array = _create_array(folder, layout.CANARY, form)
         array[:] = canary.astype(form.dtype)
 
+    path = _named(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     return _create_by_rename(path, build)
+
+
+def _changed(name: str, old: Any, new: Any) -> str:
+    return f"{plain(name)}: {plain(repr(old))} -> {plain(repr(new))}"
 
 
 class Writer:
@@ -149,6 +170,7 @@ class Writer:
     """
 
     def __init__(self, path: Path) -> None:
+        path = _named(path)
         if path.exists() and not path.is_dir():
             raise InputError(
                 "a store is a folder, and this is a file",
@@ -156,7 +178,7 @@ class Writer:
                 fix="name another path for the store",
             )
         self.path = path
-        self._alive = FileLock(_lock_folder(path) / "writers")
+        self._alive = alive_lock(path)
         self._arrays: dict[tuple[str, str], zarr.Array] = {}
         self._fingerprint: Fingerprint | None = None
 
@@ -165,7 +187,9 @@ class Writer:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._alive.release()
+        if self._alive.taken:  # seal() ends it too
+            with ending(self.path, self._alive):
+                pass
 
     # -- the store as a whole ---------------------------------------------------------------
 
@@ -185,7 +209,7 @@ class Writer:
         store = self.store
         if store.fingerprint_id != fingerprint.id:
             rows = fingerprint_difference(store.fingerprint, fingerprint)
-            listed = "".join(f"\n    {name}: {old!r} -> {new!r}" for name, old, new in rows)
+            listed = "".join(f"\n    {_changed(*row)}" for row in rows)
             raise FingerprintError(
                 "this store was made in another way; one store holds one kind of embedding",
                 where=str(self.path),
@@ -203,15 +227,17 @@ class Writer:
         return self._fingerprint
 
     def _rewrite_root(self, seal: Seal | None, consolidated: dict[str, Any] | None) -> None:
-        root = self.store.root.model_copy(update={"seal": seal})
-        document = layout.group_document({"geneb": root.as_read()})
+        store = self.store
+        before = store.files.document("", layout.MAX_ROOT_BYTES)
+        root = store.root.model_copy(update={"seal": seal})
+        # Attributes beside ours are somebody's; they stay.
+        document = layout.group_document({**before["attributes"], "geneb": root.as_read()})
         if consolidated is not None:
-            document["consolidated_metadata"] = {
-                "kind": "inline",
-                "must_understand": False,
-                "metadata": consolidated,
-            }
-        atomic_write(self.path / "zarr.json", pretty_json(document))
+            document["consolidated_metadata"] = consolidated
+        if document != before:
+            text = pretty_json(document)
+            _check_length(text, layout.MAX_ROOT_BYTES, self.path)
+            atomic_write(self.path / "zarr.json", text)
 
     def unseal(self) -> None:
         """Take the seal off, before anything is added."""
@@ -226,18 +252,22 @@ class Writer:
         str or None
             None once sealed, else why not. The writer's hold on the store ends with this call.
         """
-        if not self._alive.upgrade():
-            return "another process is still writing; the last one seals"
-        sweep(self.path)
+        with ending(self.path, self._alive) as alone:
+            if not alone:
+                return "another process is still writing; the last one seals"
+            sweep(self.path)
+            return self._seal_alone()
+
+    def _seal_alone(self) -> str | None:
         store = self.store
-        if unfinished := store.incomplete():
+        manifests = {task: store.unsealed_manifest(task) for task in store.present()}
+        if unfinished := [task for task, manifest in manifests.items() if manifest is None]:
+            self.unseal()
             listed = ", ".join(unfinished[:5]) + (" ..." if len(unfinished) > 5 else "")
             return f"{len(unfinished)} of its tasks are incomplete: {listed}"
-        manifests = {task: store.task(task).manifest.digest for task in store.present()}
-        seal = Seal(tasks=manifests)
-        if store.root.seal != seal:
-            self._rewrite_root(seal, consolidated_metadata(self.path))
-        self._alive.release(remove=True)
+        tasks = {task: manifest.digest for task, manifest in manifests.items() if manifest}
+        seal = Seal(tasks=tasks, root_sha256=store.root.sha256)
+        self._rewrite_root(seal, consolidated_metadata(self.path))
         return None
 
     # -- tasks -------------------------------------------------------------------------------
@@ -249,14 +279,15 @@ class Writer:
         Parameters
         ----------
         waiting
-            Called once if another process holds it, before waiting for it to finish.
+            Called again and again while another process holds it; what it raises ends the wait.
         """
-        lock = FileLock(_lock_folder(self.path) / f"task-{check_name(task, 'task')}")
-        try:
-            lock.acquire(wait=False)
-        except BusyError:
-            waiting()
-            lock.acquire()
+        lock = claim_lock(self.path, check_name(task, "task"))
+        while not lock.taken:
+            try:
+                lock.acquire(wait=False)
+            except BusyError:
+                waiting()
+                time.sleep(_CLAIM_POLL_SECONDS)
         try:
             yield
         finally:
@@ -275,6 +306,10 @@ class Writer:
         """
         fingerprint = self.fingerprint
 
+        for split, (row_ids, _) in splits.items():
+            where = f"{self.path}, task {check_name(task, 'task')}, {check_name(split, 'split')}"
+            layout.check_size(len(row_ids), fingerprint.dim, where)
+
         def build(folder: Path) -> None:
             _write_group(folder, {})
             for split, (row_ids, labels) in splits.items():
@@ -288,9 +323,7 @@ class Writer:
                     values = _create_array(folder, f"{split}/labels", layout.labels_form(rows))
                     values[:] = labels
 
-        for split in splits:
-            check_name(split, "split")
-        _create_by_rename(self.path / layout.task_path(check_name(task, "task")), build)
+        _create_by_rename(self.path / layout.task_path(task), build)
 
     def split_arrays(self, task: str, split: str) -> SplitArrays:
         """Return a begun task's arrays, for comparing them and reading blocks back."""
@@ -299,7 +332,7 @@ class Writer:
     def drop_task(self, task: str) -> None:
         """Remove a task; at any moment it is there whole or not at all."""
         place = self.path / layout.task_path(check_name(task, "task"))
-        aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}{PARTIAL}")
+        aside = _aside(place)
         with contextlib.suppress(FileNotFoundError):
             place.rename(aside)
             fsync_directory(place.parent)
@@ -311,13 +344,12 @@ class Writer:
         array = self._arrays.get((task, split))
         if array is None:
             self._arrays.clear()
-            array = zarr.open_array(
-                store=LocalStore(self.path),
-                path=layout.array_path(task, split, "embeddings"),
-                mode="r+",
-                zarr_format=3,
-                config={"write_empty_chunks": True},
-            )
+            path = layout.array_path(task, split, "embeddings")
+            # open_array takes no config: an array keeps what was set when it was opened.
+            with zarr.config.set({"array.write_empty_chunks": True}):
+                array = zarr.open_array(
+                    store=LocalStore(self.path), path=path, mode="r+", zarr_format=3
+                )
             self._arrays[task, split] = array
         first, last = layout.block_span(array.shape[0], array.shape[1], index)
         if rows.shape != (last - first, array.shape[1]):
@@ -359,8 +391,7 @@ class Writer:
             splits=splits,
             left_out=dict(left_out),
         )
-        document = layout.group_document({"geneb": manifest.dump()})
-        atomic_write(place / "zarr.json", pretty_json(document))
+        atomic_write(place / "zarr.json", _group_text({"geneb": manifest.dump()}, place))
         return manifest
 
     # -- runs --------------------------------------------------------------------------------
@@ -370,71 +401,37 @@ class Writer:
         place = self.path / layout.RUNS / check_name(record.run, "run")
         attributes = {"geneb": record.dump()}
         if not _create_by_rename(place, lambda folder: _write_group(folder, attributes)):
-            atomic_write(place / "zarr.json", pretty_json(layout.group_document(attributes)))
+            atomic_write(place / "zarr.json", _group_text(attributes, place))
 
 
 def consolidated_metadata(path: Path) -> dict[str, Any]:
-    """Return the zarr.json of every node below the root, by path, as Zarr consolidates them."""
+    """Return the root's ``consolidated_metadata``: the zarr.json of every node below it."""
     files = open_store(path).files
-    documents: dict[str, Any] = {}
-
-    def add(node: str) -> None:
-        document = files.document(node)
-        documents[node] = document
-        if document.get("node_type") == "group":
-            for name in files.names(node):
-                add(f"{node}/{name}")
-
-    for node in files.names(""):
-        add(node)
-    return documents
+    found: dict[str, Any] = {}
+    level = files.names("")
+    while level:
+        below = []
+        for node in level:
+            found[node] = files.document(node)
+            if _is_group(found[node]):
+                below += [f"{node}/{name}" for name in files.names(node)]
+        level = below
+    return _inline({node: _consolidated(document) for node, document in found.items()})
 
 
-def strays(path: Path) -> list[Path]:
-    """Return what interrupted writers left in and beside a store."""
-    found = [
-        entry for entry in path.parent.glob(f".{path.name}.*{PARTIAL}") if not entry.is_symlink()
-    ]
-    for folder, folders, files in os.walk(path):
-        left = [name for name in folders if name.endswith(PARTIAL)]
-        found += [Path(folder, name) for name in left]
-        folders[:] = [name for name in folders if name not in left]
-        found += [Path(folder, name) for name in files if name.endswith(PARTIAL)]
-    return sorted(found)
+def _inline(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "inline", "must_understand": False, "metadata": metadata}
 
 
-def sweep(path: Path) -> list[Path]:
-    """Remove what interrupted writers left; only while no writer is alive."""
-    found = strays(path)
-    for entry in found:
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink(missing_ok=True)
-    return found
+def _is_group(document: Any) -> bool:
+    return isinstance(document, dict) and document.get("node_type") == "group"
 
 
-def clean(path: Path) -> list[Path]:
-    """Sweep a store, having made sure that nobody writes to it.
-
-    Raises
-    ------
-    BusyError
-        If somebody does.
-    """
-    lock = FileLock(_lock_folder(path) / "writers")
-    try:
-        lock.acquire(wait=False)
-    except BusyError as error:
-        raise BusyError(
-            "a process is writing to this store",
-            where=str(path),
-            fix="wait until it has finished, then clean",
-        ) from error
-    try:
-        return sweep(path)
-    finally:
-        lock.release(remove=True)
+def _consolidated(document: Any) -> Any:
+    # Groups within carry an empty one, so that Zarr does not look on the disk for their members.
+    if _is_group(document):
+        return {**document, "consolidated_metadata": _inline({})}
+    return document
 
 
 def check_rows(

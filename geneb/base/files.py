@@ -112,8 +112,13 @@ def _refuse_infinite(text: str) -> float:
     return number
 
 
-def _check_size(data: bytes) -> None:
-    """Refuse deep nesting and very many values before the parser meets them, in linear time."""
+def check_json_size(data: bytes) -> None:
+    """Refuse deep nesting and very many values before the parser meets them, in linear time.
+
+    Raises
+    ------
+    ValueError
+    """
     # Backslashes stand in strings only; without escapes a string ends at the next quote.
     bare = data.replace(rb"\\", b"").replace(rb"\"", b"")
     if len(bare.translate(None, delete=_NOT_TOKENS)) > MAX_JSON_TOKENS:
@@ -140,7 +145,7 @@ def parse_json(data: bytes, where: str) -> Any:
         Saying what is wrong and in which file.
     """
     try:
-        _check_size(data)
+        check_json_size(data)
         value = json.loads(
             data.decode("utf-8"),
             object_pairs_hook=_refuse_duplicates,
@@ -218,7 +223,8 @@ class FileLock:
         """
         mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         while self._handle is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):  # exist_ok looks again, and may miss it
+                self.path.parent.mkdir(parents=True)
             try:
                 handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
             except FileNotFoundError:  # the folder was removed in between

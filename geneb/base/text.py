@@ -8,6 +8,19 @@ import unicodedata
 # Control, format (direction marks), surrogate, private-use and unassigned characters, and the
 # two line separators: none of them may reach a terminal or a table cell.
 _BAD_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    # In braces, because at the start of a row they are taken for an argument of the row before.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    **{char: f"\\{char}" for char in "{}$&#_%"},
+}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&-])")
 
 
@@ -46,6 +59,11 @@ def _json_escape(char: str) -> str:
 def markdown(text: str, limit: int = 200) -> str:
     """Return text that Markdown shows letter by letter, also inside a table cell."""
     return _MARKDOWN.sub(r"\\\1", plain(text, limit))
+
+
+def latex(text: str, limit: int = 200) -> str:
+    """Return text that LaTeX shows letter by letter, also inside a table's cell."""
+    return "".join(_LATEX.get(char, char) for char in plain(text, limit))
 
 
 def csv_cell(text: str) -> str:

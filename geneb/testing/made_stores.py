@@ -134,24 +134,28 @@ def _random_rows(rows: int, dim: int, name: str) -> np.ndarray:
 def write_store(path: Path, content: StoreContent, *, seal: bool = True) -> Path:
     """Write a store to a folder that does not exist yet, and return the folder."""
     with Writer(path) as writer:
-        create_store(path, _root(content.fingerprint), content.canary, _run())
+        create_empty(path, content)
         writer.open(content.fingerprint)
         for name, task in content.tasks.items():
-            write_task(writer, name, task)
+            with writer.claim(name, lambda: None):
+                write_task(writer, name, task)
         unsealed = writer.seal() if seal else None
         assert unsealed is None, unsealed
     return path
 
 
+def create_empty(path: Path, content: StoreContent) -> bool:
+    """Create the store without its tasks unless it is there; return whether this call made it."""
+    return create_store(path, _root(content.fingerprint), content.canary, make_run(RUN))
+
+
 def write_task(writer: Writer, name: str, task: TaskContent) -> None:
-    """Write a whole task through an opened writer."""
-    with writer.claim(name, lambda: None):
-        splits = {split: (entry.row_ids, entry.labels) for split, entry in task.splits.items()}
-        writer.create_task(name, splits)
-        for split, entry in task.splits.items():
-            write_split(writer, name, split, entry.embeddings)
-        counts = {split: _counts(len(entry.row_ids)) for split, entry in task.splits.items()}
-        writer.commit_task(name, counts, task.classes, {})
+    """Write a whole task through an opened writer that holds its claim."""
+    splits = {split: (entry.row_ids, entry.labels) for split, entry in task.splits.items()}
+    writer.create_task(name, splits)
+    for split, entry in task.splits.items():
+        write_split(writer, name, split, entry.embeddings)
+    writer.commit_task(name, make_counts(task), task.classes, {})
 
 
 def write_split(writer: Writer, task: str, split: str, embeddings: np.ndarray) -> None:
@@ -177,9 +181,10 @@ def _root(fingerprint: Fingerprint) -> Root:
     )
 
 
-def _run() -> RunRecord:
+def make_run(run: str) -> RunRecord:
+    """Return the record of a run that did nothing."""
     return RunRecord(
-        run=RUN,
+        run=run,
         started="2026-01-01T00:00:00+00:00",
         ended=None,
         outcome=None,
@@ -195,8 +200,12 @@ def _run() -> RunRecord:
     )
 
 
-def _counts(rows: int) -> Counts:
-    return Counts(truncated=0, non_acgt=0, empty=0, computed=rows, copied=0)
+def make_counts(task: TaskContent) -> dict[str, Counts]:
+    """Return the counts of a task whose rows were all computed, and none of them unusual."""
+    return {
+        split: Counts(truncated=0, non_acgt=0, empty=0, computed=len(entry.row_ids), copied=0)
+        for split, entry in task.splits.items()
+    }
 
 
 AWKWARD_NUMBERS = np.array(
