@@ -16,7 +16,7 @@ from rich.text import Text
 
 from geneb.base.canonical import pretty_json
 from geneb.base.progress import Progress
-from geneb.base.text import plain
+from geneb.base.text import json_text, plain
 
 _LINE_EVERY_SECONDS = 30.0
 
@@ -146,4 +146,4 @@ def report(value: Any, rows: Sequence[tuple[str, str]], *, as_json: bool) -> Non
 
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
-    sys.stdout.write(pretty_json(value))
+    sys.stdout.write(json_text(pretty_json(value)))

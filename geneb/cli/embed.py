@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -35,7 +36,7 @@ class StopFlag:
         status("stopping once the block at hand is written; once more stops at once")
 
 
-@contextmanager
+@contextlib.contextmanager
 def stop_at_signals() -> Iterator[StopFlag]:
     """Turn SIGINT and SIGTERM into a flag for the length of a with-block."""
     flag = StopFlag()
@@ -127,7 +128,8 @@ def command(
     from geneb.cli.console import progress, report, status
     from geneb.embedding.run import embed
 
-    with stop_at_signals() as stop:
+    # Stdout is for the summary alone, whatever an extractor prints.
+    with stop_at_signals() as stop, contextlib.redirect_stdout(sys.stderr):
         summary = embed(
             model or extractor or "",
             store=store,

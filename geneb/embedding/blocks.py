@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geneb.embedding.engine import Engine, NonFiniteError
+from geneb.embedding.engine import Engine, RowError, as_stored
 from geneb.embedding.plan import BlockJob, Copy, TaskPlan
 from geneb.errors import CorruptionError, WorkError
 from geneb.extractors.base import Item
@@ -63,7 +63,11 @@ class TaskWorker:
     def prepare(self, job: BlockJob) -> PreparedBlock:
         """Tokenise, and count what was cut, copied rows included; one block at a time."""
         sequences = self._task.splits[job.split].sequences[job.first : job.last]
-        items = self._engine.prepare(sequences)
+        try:
+            items = self._engine.prepare(sequences)
+        except WorkError as error:
+            error.where = f"task {job.task}, {job.split}, rows {job.first} to {job.last - 1}"
+            raise
         self._truncated[job.split] += sum(item.truncated for item in items)
         return PreparedBlock(job, [items[row] for row in job.compute])
 
@@ -72,40 +76,37 @@ class TaskWorker:
 
         Returns
         -------
-        ndarray of float32, shape (rows of the block, dim)
-            Copied rows are not filled yet.
+        ndarray of the store's float32 or float16, shape (rows of the block, dim)
+            Copied rows are not filled in yet.
+
+        Raises
+        ------
+        RowError
+            Naming task, split and rows.
         """
-        job = prepared.job
-        dim = self._writer.fingerprint.dim
-        rows = np.empty((job.last - job.first, dim), dtype=np.float32)
+        job, fingerprint = prepared.job, self._writer.fingerprint
+        if not job.copies:
+            return self._vectors(prepared)
+        # NaN: a row that nobody fills in must never pass for a vector.
+        shape = (job.last - job.first, fingerprint.dim)
+        rows = np.full(shape, np.nan, dtype=fingerprint.store_dtype)
         if prepared.items:
-            try:
-                rows[job.compute] = self._engine.embed(prepared.items)
-            except NonFiniteError as error:
-                where = _name_rows(job, job.compute[error.rows])
-                raise WorkError(error.problem, where=where, fix=error.fix) from error
+            rows[job.compute] = self._vectors(prepared)
         return rows
+
+    def _vectors(self, prepared: PreparedBlock) -> np.ndarray:
+        try:
+            vectors = self._engine.embed(prepared.items)
+            return as_stored(vectors, self._writer.fingerprint.store_dtype)
+        except RowError as error:
+            error.where = _name_rows(prepared.job, prepared.job.compute[error.rows])
+            raise
 
     def write(self, job: BlockJob, rows: np.ndarray) -> None:
         """Fill in the copied rows and write the block; blocks are written in order."""
-        stored = self._as_stored(job, rows)
         for copy in job.copies:
-            stored[copy.target] = self._source_rows(job, copy, stored)[copy.source]
-        self._writer.write_block(job.task, job.split, job.block, stored)
-
-    def _as_stored(self, job: BlockJob, rows: np.ndarray) -> np.ndarray:
-        if self._writer.fingerprint.store_dtype == "float32":
-            return rows
-        with np.errstate(over="ignore"):  # checked in the next line
-            stored = rows.astype(np.float16)
-        bad = job.compute[~np.isfinite(stored[job.compute]).all(axis=1)]
-        if len(bad):
-            raise WorkError(
-                "a number is too large for float16",
-                where=_name_rows(job, bad),
-                fix="make the store in float32",
-            )
-        return stored
+            rows[copy.target] = self._source_rows(job, copy, rows)[copy.source]
+        self._writer.write_block(job.task, job.split, job.block, rows)
 
     def _source_rows(self, job: BlockJob, copy: Copy, own: np.ndarray) -> np.ndarray:
         key = (copy.task, copy.split, copy.block)

@@ -12,9 +12,10 @@ from functools import cache
 import numpy as np
 
 from geneb.base.canonical import digest
-from geneb.embedding.engine import Engine
-from geneb.errors import DriftError, WorkError
+from geneb.embedding.engine import Engine, RowError, as_stored
+from geneb.errors import DriftError, StoreError, WorkError
 from geneb.stores.layout import CANARY_ROWS
+from geneb.stores.reader import Store
 
 # Several of one length, so that models that are batched by equal length meet neighbours too.
 _LENGTHS = (12, 36, 60, 60, 60, 60, 81, 101, 101, 101, 128, 150, 199, 200, 256, 300)
@@ -61,24 +62,31 @@ def relative_difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     left, right = left.astype(np.float64), right.astype(np.float64)
     scale = np.sqrt(np.mean(right**2, axis=1))
     largest = np.abs(left - right).max(axis=1)
-    return np.divide(largest, scale, out=np.where(largest > 0, np.inf, 0.0), where=scale > 0)
+    # Of rows of zeros, and of NaN, anything but equality is infinitely far.
+    return np.divide(largest, scale, out=np.where(largest == 0, 0.0, np.inf), where=scale > 0)
 
 
-def make_canary(engine: Engine) -> np.ndarray:
-    """Embed the canary one sequence at a time, and make sure that neighbours change nothing.
+def make_canary(engine: Engine, store_dtype: str = "float32") -> np.ndarray:
+    """Embed the canary one sequence at a time, and make sure that company changes nothing.
 
     Returns
     -------
-    ndarray of float32, shape (16, dim)
+    ndarray of the store's float32 or float16, shape (16, dim)
 
     Raises
     ------
     WorkError
-        If a vector depends on what else is in the batch.
+        If a vector depends on padding or on what else is in the batch, or cannot be made.
     """
     items = engine.prepare(canary_sequences())
-    alone = np.concatenate([engine.embed([item]) for item in items])
-    together = engine.embed(items)
+    try:
+        alone = engine.embed_alone(items)
+        together = engine.embed_together(items)
+        stored = as_stored(alone, store_dtype)
+    except RowError as error:
+        rows = ", ".join(map(str, error.rows.tolist()))
+        error.where = error.where or f"sequence {rows} of the canary (counted from 0)"
+        raise
     allowed = tolerance(engine.extractor.describe().compute_dtype, "float32")
     worst = relative_difference(together, alone).max()
     if worst > allowed:
@@ -88,7 +96,25 @@ def make_canary(engine: Engine) -> np.ndarray:
             found=f"{worst:.3g}",
             fix='mask the padding, or set batching = "equal-length" or "alone" in the extractor',
         )
-    return alone
+    return stored
+
+
+def check_sequences(store: Store) -> None:
+    """Make sure that a store's canary is of the sequences that this version embeds.
+
+    Raises
+    ------
+    StoreError
+        If another version of geneb made it of others: there is nothing to compare then.
+    """
+    if store.root.canary.sequences_sha256 != canary_digest():
+        raise StoreError(
+            "this store's canary is of other sequences than this version of geneb embeds",
+            where=str(store.path),
+            expected=f"sequences of digest {canary_digest()}",
+            found=store.root.canary.sequences_sha256[:80],
+            fix="add to the store with the version of geneb that made it",
+        )
 
 
 def check_drift(made: np.ndarray, stored: np.ndarray, allowed: float, where: str) -> None:
@@ -97,6 +123,7 @@ def check_drift(made: np.ndarray, stored: np.ndarray, allowed: float, where: str
     Raises
     ------
     DriftError
+        If a vector differs by more than is allowed.
     """
     worst = relative_difference(made, stored).max()
     if not worst <= allowed:

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from geneb.embedding.batches import plan_batches
-from geneb.errors import WorkError
+from geneb.embedding.batches import padded_length, plan_batches
+from geneb.errors import GenebError, WorkError
 from geneb.extractors.base import LAST, Batch, Extractor, Item
+from geneb.extractors.source import describe_failure
 
 
-class NonFiniteError(WorkError):
-    """Raised when a model gave NaN or infinity.
+class RowError(WorkError):
+    """Raised when some of the sequences cannot be embedded.
 
     Attributes
     ----------
     rows
-        int64 positions among the items that were embedded.
+        int64 positions among the items that were to be embedded.
     """
+
+    def __init__(self, problem: str, rows: np.ndarray, **details: str) -> None:
+        super().__init__(problem, **details)
+        self.rows = rows
+
+
+class NonFiniteError(RowError):
+    """Raised when a model gave NaN or infinity."""
 
     def __init__(self, rows: np.ndarray) -> None:
         super().__init__(
             f"the model gave NaN or infinity for {len(rows)} sequence(s)",
+            rows,
             fix="look at these sequences; an overflow in half precision is the usual cause",
         )
-        self.rows = rows
 
 
 class Engine:
@@ -41,7 +53,7 @@ class Engine:
     Attributes
     ----------
     tokens
-        Tokens embedded so far, padding not counted.
+        Tokens embedded so far by `embed`, padding not counted.
     out_of_memory_splits
         How often a batch had to be halved.
     """
@@ -59,16 +71,18 @@ class Engine:
         Raises
         ------
         WorkError
-            If the extractor does not give one item a sequence.
+            If the extractor fails, or does not give one item a sequence.
         """
-        items = self.extractor.prepare(sequences)
-        if len(items) != len(sequences):
+        try:
+            items = self.extractor.prepare(sequences)
+        except GenebError:
+            raise
+        except Exception as error:
             raise WorkError(
-                f"extractor {self.extractor.name} changed the number of rows",
-                expected=f"{len(sequences)} items",
-                found=f"{len(items)}",
-                fix="prepare() must return one item a sequence, in order",
-            )
+                f"extractor {self.extractor.name} failed in prepare()",
+                found=self._describe(error),
+            ) from error
+        self._check_items(items, len(sequences))
         return items
 
     def embed(self, items: Sequence[Item]) -> np.ndarray:
@@ -77,63 +91,142 @@ class Engine:
         Returns
         -------
         ndarray of float32, shape (n, dim)
-            In the order of the items.
+            In the order of the items, at least one.
 
         Raises
         ------
-        NonFiniteError
-            Naming the rows that are not finite.
+        RowError
+            Naming the rows that are not finite, or with which the extractor failed.
         WorkError
             If the extractor breaks its contract.
         """
+        vectors = self._in_batches(items)
+        self.tokens += sum(item.length for item in items)
+        return _finite(vectors)
+
+    def embed_alone(self, items: Sequence[Item]) -> np.ndarray:
+        """Embed each item in a batch of its own and without padding: what others must agree with.
+
+        Returns and raises what `embed` does.
+        """
+        single = [
+            self._forward(items, np.array([row]), item.length).copy()  # a buffer may be used again
+            for row, item in enumerate(items)
+        ]
+        return _finite(np.concatenate(single))
+
+    def embed_together(self, items: Sequence[Item]) -> np.ndarray:
+        """Embed items in the largest batches, and with the most padding, that `batching` allows.
+
+        Returns and raises what `embed` does.
+        """
+        if self.extractor.batching != "masked":
+            return _finite(self._in_batches(items))
+        widest = padded_length(max(item.length for item in items))
+        return _finite(self._forward(items, np.arange(len(items)), widest))
+
+    def _in_batches(self, items: Sequence[Item]) -> np.ndarray:
         lengths = [item.length for item in items]
         vectors: np.ndarray | None = None
         for plan in plan_batches(lengths, self.extractor.batching, self.token_budget):
-            chosen = [items[row] for row in plan.rows]
-            rows = self._forward(chosen, plan.padded_length)
+            batch = self._forward(items, plan.rows, plan.padded_length)
             if vectors is None:
-                vectors = np.empty((len(items), rows.shape[1]), dtype=np.float32)
-            vectors[plan.rows] = rows
+                vectors = np.empty((len(items), batch.shape[1]), dtype=np.float32)
+            vectors[plan.rows] = batch
         assert vectors is not None, "there is always at least one item"
-        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-        if len(bad):
-            raise NonFiniteError(bad)
-        self.tokens += sum(lengths)
         return vectors
 
-    def _forward(self, items: Sequence[Item], width: int) -> np.ndarray:
+    def _forward(self, items: Sequence[Item], rows: np.ndarray, width: int) -> np.ndarray:
         """Run one batch; where memory runs out, its halves at the same padded length."""
         try:
-            rows = self.extractor.forward(Batch(items, width), (LAST,))[LAST]
+            layers = self.extractor.forward(Batch([items[row] for row in rows], width), (LAST,))
+        except GenebError:
+            raise
         except Exception as error:
-            if len(items) == 1 or not _is_out_of_memory(error):
-                raise
-            rows = None
-        if rows is None:  # outside the handler, where the failed batch's memory is free again
-            self.out_of_memory_splits += 1
-            half = len(items) // 2
-            return np.concatenate(
-                [self._forward(items[:half], width), self._forward(items[half:], width)]
-            )
-        return self._checked(rows, len(items))
+            if not _is_out_of_memory(error):
+                raise RowError(
+                    f"extractor {self.extractor.name} failed in forward()",
+                    rows,
+                    found=self._describe(error),
+                ) from error
+            if len(rows) == 1:
+                raise RowError(
+                    "there is not enough memory for one sequence alone",
+                    rows,
+                    found=f"{width:,} padded tokens; {type(error).__name__}",
+                    fix="use a device with more memory, or a model with a smaller limit",
+                ) from error
+        else:
+            return self._checked(layers, len(rows))
+        # Outside the handler: the failed batch's memory is free again.
+        self.out_of_memory_splits += 1
+        half = len(rows) // 2
+        first = self._forward(items, rows[:half], width).copy()  # a buffer may be used again
+        return np.concatenate([first, self._forward(items, rows[half:], width)])
 
-    def _checked(self, rows: np.ndarray, count: int) -> np.ndarray:
+    def _check_items(self, items: Any, count: int) -> None:
+        right = isinstance(items, list) and all(
+            isinstance(item, Item) and item.length >= 0 for item in items
+        )
+        if not right or len(items) != count:
+            raise WorkError(
+                f"extractor {self.extractor.name} broke its contract in prepare()",
+                expected=f"a list of {count} items, one a sequence, in order",
+                found=f"{len(items)} items" if right else "something else than such a list",
+            )
+
+    def _checked(self, layers: Any, count: int) -> np.ndarray:
+        rows = layers.get(LAST) if isinstance(layers, dict) else layers
         if (
-            not isinstance(rows, np.ndarray)
+            not isinstance(layers, dict)
+            or not isinstance(rows, np.ndarray)
             or rows.dtype != np.float32
             or rows.ndim != 2
             or rows.shape[0] != count
             or rows.shape[1] != (self._dim or rows.shape[1])
             or rows.shape[1] == 0
         ):
+            shape = f" of shape {rows.shape}" if isinstance(rows, np.ndarray) else ""
             raise WorkError(
-                f"extractor {self.extractor.name} broke its contract",
-                expected=f"float32 of shape ({count}, {self._dim or 'dim'})",
-                found=f"{getattr(rows, 'dtype', type(rows).__name__)} "
-                f"of shape {getattr(rows, 'shape', '?')}",
+                f"extractor {self.extractor.name} broke its contract in forward()",
+                expected=f"for layer {LAST!r} an array of float32 of shape "
+                f"({count}, {self._dim or 'dim'})",
+                found=f"{getattr(rows, 'dtype', type(rows).__name__)}{shape}",
             )
         self._dim = rows.shape[1]
         return rows
+
+    def _describe(self, error: Exception) -> str:
+        """Return an error of the extractor's, and the line of its file that it came from."""
+        module = sys.modules.get(type(self.extractor).__module__)
+        return describe_failure(error, Path(getattr(module, "__file__", None) or "unknown"))
+
+
+def as_stored(vectors: np.ndarray, dtype: str) -> np.ndarray:
+    """Return finite vectors in what they are stored as: ``float32`` or ``float16``.
+
+    Raises
+    ------
+    RowError
+        If a number is too large for float16.
+    """
+    if dtype == "float32":
+        return vectors
+    with np.errstate(over="ignore"):  # looked for in the next line
+        stored = vectors.astype(dtype)
+    bad = np.flatnonzero(~np.isfinite(stored).all(axis=1))
+    if len(bad):
+        raise RowError(
+            f"a number is too large for {dtype}", bad, fix="store the vectors in float32"
+        )
+    return stored
+
+
+def _finite(vectors: np.ndarray) -> np.ndarray:
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise NonFiniteError(bad)
+    return vectors
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import zip_longest
 
 from geneb.embedding.blocks import TaskWorker
 from geneb.embedding.plan import BlockJob
@@ -33,25 +34,28 @@ def run_serial(
         Whether all jobs were done; false where ``stop`` ended it, after whole blocks.
     """
     with ThreadPoolExecutor(1, "prepare") as ahead, ThreadPoolExecutor(1, "write") as behind:
-        prepared = ahead.submit(worker.prepare, jobs[0]) if jobs else None
-        written: Future[None] | None = None
+        prepared = [ahead.submit(worker.prepare, job) for job in jobs[:1]]
+        written: tuple[BlockJob, Future[None]] | None = None
         finished = True
-        for number, job in enumerate(jobs):
-            assert prepared is not None
+        for job, following in zip_longest(jobs, jobs[1:]):
             if stop():
                 finished = False
                 break
-            ready = prepared.result()
-            prepared = (
-                ahead.submit(worker.prepare, jobs[number + 1]) if number + 1 < len(jobs) else None
-            )
+            ready = prepared.pop().result()
+            if following is not None:
+                prepared.append(ahead.submit(worker.prepare, following))
             rows = worker.compute(ready)
-            if written is not None:
-                written.result()
-                done(jobs[number - 1])
-            written = behind.submit(worker.write, job, rows)
-            last = job
-        if written is not None:
-            written.result()
-            done(last)
+            _settle(written, done)
+            written = (job, behind.submit(worker.write, job, rows))
+        _settle(written, done)
     return finished
+
+
+def _settle(
+    written: tuple[BlockJob, Future[None]] | None, done: Callable[[BlockJob], None]
+) -> None:
+    """Wait until a block is written, if there is one, and tell of it."""
+    if written is not None:
+        job, future = written
+        future.result()
+        done(job)
