@@ -20,8 +20,10 @@ from geneb.errors import GenebError
 # commands) is asked for, and none imports numpy or scikit-learn before it runs.
 COMMANDS = {
     "demo": "geneb.cli.demo",
+    "run": "geneb.cli.run",
     "embed": "geneb.cli.embed",
     "probe": "geneb.cli.probe",
+    "submission": "geneb.cli.submission",
     "store": "geneb.cli.store",
     "task": "geneb.cli.task",
     "leaderboard": "geneb.cli.leaderboard",

@@ -14,15 +14,16 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def _path(
     *names: str, variable: str, help_text: str, required: bool, default: str | None = None
 ) -> Callable[..., Any]:
+    # A default of None, named, is one to click: it would not ask for the option any more.
+    defaults = {} if default is None else {"default": default, "show_default": True}
     return click.option(
         *names,
         type=click.Path(path_type=Path),
         envvar=variable,
         show_envvar=True,
         required=required,
-        default=default,
-        show_default=default is not None,
         help=help_text,
+        **defaults,
     )
 
 
@@ -82,3 +83,14 @@ def json_option() -> Callable[[Decorated], Decorated]:
 def quiet_option() -> Callable[[Decorated], Decorated]:
     """``--quiet``: no progress on stderr."""
     return click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+
+
+def model_source(model: str | None, extractor: str | None) -> str:
+    """Return what to embed with, of the options ``--model`` and ``--extractor``: one is needed."""
+    if (model is None) == (extractor is None):
+        raise click.UsageError("name either --model ID or --extractor FILE.py:CLASS")
+    if extractor is not None and ":" not in extractor:
+        raise click.UsageError("--extractor is FILE.py:CLASS, such as mine.py:MyModel")
+    if model is not None and ":" in model:
+        raise click.UsageError("--model takes an id; a file is given with --extractor")
+    return model or extractor or ""
