@@ -55,7 +55,7 @@ class TaskContent:
     Attributes
     ----------
     splits
-        By name; train and test at least.
+        By name.
     classes
         Text of each label; None for unlabelled data.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,14 @@ import pytest
 
 from geneb.stores import layout
 from geneb.testing.made_stores import StoreContent, make_task, write_store
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_syncing():
+    """Syncing is against power cuts, which no test can make, and slow."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from contextlib import contextmanager
@@ -12,8 +13,8 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb.errors import CorruptionError
-from geneb.stores import layout, open_store
+from geneb.errors import CorruptionError, StoreError
+from geneb.stores import arrays, layout, open_store
 from geneb.stores.verify import verify_store
 from geneb.testing.made_stores import write_store
 
@@ -150,6 +151,40 @@ def test_reading_names_the_block(blocks):
 
     assert "--replace-task" in str(caught.value)
     assert task.embeddings("test").shape == (3, 4)
+
+
+def test_a_failing_disk_is_a_fault_of_the_block(blocks, monkeypatch):
+    """Other blocks are looked at all the same."""
+    read_bytes = Path.read_bytes
+
+    def fail(path):
+        if path.name == "c.1.0":
+            raise OSError(errno.EIO, "Input/output error")
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+
+    faults = verify_store(blocks).faults
+
+    assert {fault.problem for fault in faults} == {"this block cannot be read"}
+    assert {fault.found for fault in faults} == {"Input/output error"}
+    assert [fault.where for fault in faults] == [
+        f"{blocks}, task labelled, {split}/embeddings, block 1 (c.1.0)"
+        for split in ("train", "test")
+    ]
+
+
+def test_too_little_memory_is_one_message(blocks, monkeypatch):
+    """Whether the store is honest or claims too much."""
+
+    def refuse(*args, **kwargs):
+        raise MemoryError
+
+    task = open_store(blocks).task("labelled")
+    monkeypatch.setattr(arrays.np, "empty", refuse)
+
+    with pytest.raises(StoreError, match="does not fit into memory"):
+        task.embeddings("train")
 
 
 def test_two_chunks_that_changed_places_are_found(blocks, tmp_path):

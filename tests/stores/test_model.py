@@ -127,9 +127,7 @@ def test_minor_versions_are_read(version):
     check_version({"format": "geneb-store", "version": version}, "here")
 
 
-@pytest.mark.parametrize(
-    "version", ["2.0", "0.1", "11.0", "1", "1.0.0", "1.x", "1.\n", 1.0]
-)
+@pytest.mark.parametrize("version", ["2.0", "0.1", "11.0", "1", "1.0.0", "1.x", "1.\n", 1.0])
 def test_other_versions_are_refused(version):
     """With what to do about it."""
     with pytest.raises(StoreError, match="install a newer geneb"):

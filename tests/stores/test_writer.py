@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from geneb.base.files import atomic_write
 from geneb.errors import CorruptionError, FingerprintError, InputError, NotFoundError, StoreError
-from geneb.stores import open_store
+from geneb.stores import open_store, zarr_store
 from geneb.stores.verify import verify_store
 from geneb.stores.zarr_store import Writer, check_rows, create_store
 from geneb.testing.made_stores import (
@@ -84,6 +85,27 @@ def test_commit_refuses_what_is_not_there(writer, path, task, lost):
         writer.commit_task("t", make_counts(task), task.classes, {})
 
     assert writer.store.incomplete() == ["t"]
+
+
+def test_a_manifest_comes_after_what_it_vouches_for(writer, path, task, monkeypatch):
+    """Every file of the task is on the disk before the manifest is."""
+    begin(writer, "t", task)
+    for split, entry in task.splits.items():
+        write_split(writer, "t", split, entry.embeddings)
+    files = {file for file in (path / "tasks/t").rglob("*") if file.is_file()}
+    synced = set()
+
+    def write(place, text):
+        assert files == synced
+        atomic_write(place, text)
+
+    monkeypatch.setattr(zarr_store, "fsync_file", synced.add)
+    monkeypatch.setattr(zarr_store, "atomic_write", write)
+
+    writer.commit_task("t", make_counts(task), task.classes, {})
+
+    assert len(files) == 15
+    assert writer.store.task_ids() == ["t"]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -336,6 +358,16 @@ def test_an_incomplete_store_is_not_sealed(writer, task):
 
     assert writer.seal() == "1 of its tasks are incomplete: t"
     assert not writer.store.sealed
+
+
+def test_a_store_with_an_incomplete_task_does_not_stay_sealed(store, content):
+    """Whoever began one without taking the seal off, the next to seal puts it right."""
+    with Writer(store) as writer:
+        writer.open(content.fingerprint)
+        begin(writer, "begun", content.tasks["labelled"])
+        assert "incomplete: begun" in writer.seal()
+
+    assert not open_store(store).sealed
 
 
 def test_a_sealed_store_is_unsealed_before_it_changes(store, content):

@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 from support import store_writer
 
+from geneb.base.files import FileLock
+from geneb.errors import BusyError
 from geneb.stores import layout, open_store
 from geneb.stores.verify import verify_store
+from geneb.stores.writers import alive_lock, ending
 from geneb.stores.zarr_store import Writer
 from geneb.testing.made_stores import create_empty, write_store, write_task
 
@@ -182,3 +185,19 @@ def test_a_reader_needs_no_lock(store, content):
         writer.open(content.fingerprint)
         with writer.claim("labelled", lambda: None):
             assert open_store(store).task("labelled").embeddings("train").shape == (7, 4)
+
+
+def test_writers_end_one_after_the_other(store):
+    """While one looks whether it is the last, no other does: else each might see the other."""
+    alive = alive_lock(store)
+    alive.acquire(shared=True)
+    turn = FileLock(store.with_name(f".{store.name}.locks") / "ending")
+
+    with Writer(store), ending(store, alive) as alone:
+        assert not alone
+        with pytest.raises(BusyError):
+            turn.acquire(wait=False)
+
+    turn.acquire(wait=False)
+    turn.release(remove=True)
+    assert [store] == list(store.parent.iterdir())
