@@ -96,7 +96,7 @@ def run_record(
         ended=_now() if outcome else None,
         outcome=outcome,
         options=dict(options),
-        versions=_versions(),
+        versions=installed_versions(),
         platform={
             "processor": env.processor(),
             "cores": env.cores(),
@@ -113,8 +113,8 @@ def run_record(
 
 
 @cache
-def _versions() -> dict[str, str]:
-    """Look the installed versions up once: it takes a tenth of a second."""
+def installed_versions() -> dict[str, str]:
+    """Return what `env.versions` does, looked up once: it takes a tenth of a second."""
     return env.versions()
 
 
@@ -139,4 +139,5 @@ def shareable(location: str | Path) -> str:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    # Fine enough to tell the order of runs that follow one another in a script.
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

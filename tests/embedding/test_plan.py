@@ -17,9 +17,9 @@ from geneb.tasks.read import SplitRows, TaskRows
 DIM = 4
 
 # A row is a small number, so that duplicates abound within splits, across splits and tasks.
-split_rows = st.lists(st.integers(0, 12), min_size=1, max_size=25)
-task_lists = st.lists(st.tuples(split_rows, split_rows), min_size=1, max_size=5)
-block_bytes = st.integers(1, 12).map(lambda rows: rows * DIM * 4)
+split_rows = st.lists(st.integers(0, 9), min_size=1, max_size=15)
+task_lists = st.lists(st.tuples(split_rows, split_rows), min_size=1, max_size=4)
+block_bytes = st.integers(1, 8).map(lambda rows: rows * DIM * 4)
 
 
 def ids_of(rows: list[int]) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -117,21 +118,21 @@ def test_no_sequence_is_embedded_twice(real_data, odd, tmp_path, monkeypatch):
     assert both.rows_copied > 4000
 
 
+def stop_when_asked(number: int) -> Callable[[], bool]:
+    """Say yes once, to the question of this number, counted from 0."""
+    asked = itertools.count()
+    return lambda: next(asked) == number
+
+
 def test_stopped_anywhere_and_resumed_it_is_the_same(data, tmp_path):
     """A run asked to stop ends after whole blocks, and the next one goes on from there."""
     options = {"data": data, "tasks": ["mixed", "shared"]}
-    with blocks_of(8 << 10):
+    with blocks_of(10 << 10):
         blocks = geneb.embed("kmer3", store=tmp_path / "whole.zarr", **options).blocks
         whole = content(tmp_path / "whole.zarr")
         for number in itertools.count():
-            asked = itertools.count()
             store = tmp_path / f"stopped{number}.zarr"
-            stopped = geneb.embed(
-                "kmer3",
-                store=store,
-                stop=lambda: next(asked) == number,
-                **options,  # noqa: B023
-            )
+            stopped = geneb.embed("kmer3", store=store, stop=stop_when_asked(number), **options)
             if not stopped.stopped:
                 break
             assert stopped.unsealed == "the run was stopped"
@@ -195,9 +196,8 @@ def test_a_begun_task_keeps_its_splits(data, tmp_path):
     """Its arrays are there already, for the splits that it was begun with."""
     rows = rows_of(data / "three.csv")
     write_task(data / "three.csv", [*rows, (rows[0][0], rows[0][1], "dev")])
-    asked = itertools.count()
     options = {"data": data, "store": tmp_path / "k.zarr", "tasks": ["three"]}
-    geneb.embed("kmer3", stop=lambda: next(asked) == 2, **options)
+    geneb.embed("kmer3", stop=stop_when_asked(2), **options)
 
     with pytest.raises(StoreError, match="begun with other splits") as caught:
         geneb.embed("kmer3", splits=["dev"], **options)
@@ -228,8 +228,7 @@ def one_row_less(rows):
 def test_a_changed_csv_is_refused(data, tmp_path, change, complete):
     """Rows or labels that differ, of complete tasks and begun ones; before anything is written."""
     store = tmp_path / "k.zarr"
-    asked = itertools.count()
-    stop = (lambda: False) if complete else (lambda: next(asked) == 2)
+    stop = stop_when_asked(-1 if complete else 2)
     geneb.embed("kmer3", data=data, store=store, tasks=["mixed"], stop=stop)
     rows = rows_of(data / "mixed.csv")
     if change is another_order:

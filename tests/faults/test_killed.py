@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from support.fork_server import KILLED, ForkServer, Trouble
-from support.small_tasks import beside, content, differing, write_small_tasks
+from support.small_tasks import beside, blocks_of, content, differing, write_small_tasks
 
 from geneb.base.files import PARTIAL
 from geneb.stores import open_store
+from geneb.stores.verify import verify_store
 
 KILLS = 20
 KILLS_A_STORE = 5
@@ -42,7 +43,7 @@ class Harness:
         whole = folder / "whole.zarr"
         self.reference = server.run(*self._args, whole, trouble=self._trouble()).check()
         self._expected = content(whole)
-        assert sum("/embeddings/c." in name for name in self._expected) >= 8
+        assert sum("/embeddings/c." in name for name in self._expected) >= 6
 
     def _trouble(self, **kill: float) -> Trouble:
         return Trouble(block_bytes=self._block_bytes, **kill)
@@ -62,13 +63,20 @@ class Harness:
         """Resume to the end; nothing must tell that it was interrupted."""
         run = self.server.run(*self._args, self.store, trouble=self._trouble())
         assert run.code == 0, f"resumed after {history}: {run.err}"
-        verified = self.server.run("store", "verify", self.store, trouble=self._trouble())
-        assert verified.code == 0, f"verified after {history}: {verified.err}"
-        assert "stray" not in verified.err, f"after {history}: {verified.err}"
+        with blocks_of(self._block_bytes):
+            verified = verify_store(self.store)
+        assert verified.faults == [], f"after {history}"
+        assert verified.strays == [], f"after {history}"
         assert open_store(self.store).sealed, f"after {history}"
         unlike = differing(self._expected, content(self.store))
         assert not unlike, f"after {history}: {unlike}"
         assert beside(self.store) == [], f"after {history}"
+
+
+@pytest.fixture
+def data(demo_data: Path, tmp_path: Path) -> Path:
+    """Three tasks that share rows, small enough to be embedded often."""
+    return write_small_tasks(demo_data, tmp_path / "data", rows=40)
 
 
 def kill_at_random_moments(harness: Harness, seed: str, wanted: int = KILLS) -> None:
@@ -86,27 +94,28 @@ def kill_at_random_moments(harness: Harness, seed: str, wanted: int = KILLS) -> 
         harness.check_resumed(f"kills after {history} seconds")
 
 
-def test_kmers_killed_at_random(server, small_data, tmp_path):
+def test_kmers_killed_at_random(server, data, tmp_path):
     """Counting k-mers, where writing is most of the time."""
-    harness = Harness(server, ["--model", "kmer4"], small_data, tmp_path, 16 << 10)
+    harness = Harness(server, ["--model", "kmer4"], data, tmp_path, 12 << 10)
 
     kill_at_random_moments(harness, "k-mers")
 
 
-def test_random_convolutions_killed_at_random(server, small_data, tmp_path, root):
+def test_random_convolutions_killed_at_random(server, data, tmp_path, root):
     """A published-style extractor file, where computing is."""
     file = f"{root / 'tools' / 'measure' / 'random_convolution.py'}:RandomConvolution"
-    harness = Harness(server, ["--extractor", file], small_data, tmp_path, 48 << 10)
+    harness = Harness(server, ["--extractor", file], data, tmp_path, 36 << 10)
 
     kill_at_random_moments(harness, "random convolutions")
 
 
-def test_a_torch_encoder_killed_at_random(small_data, tmp_path, root):
+def test_a_torch_encoder_killed_at_random(demo_data, tmp_path, root):
     """Masked attention over mixed lengths: the bits depend on how rows are batched and padded."""
     pytest.importorskip("torch")
     file = f"{root / 'tests' / 'support' / 'tiny_torch_encoder.py'}:TinyTorchEncoder"
+    data = write_small_tasks(demo_data, tmp_path / "data", rows=24)
     with ForkServer(tmp_path, "torch") as server:
-        harness = Harness(server, ["--extractor", file], small_data, tmp_path, 4 << 10)
+        harness = Harness(server, ["--extractor", file], data, tmp_path, 2 << 10)
 
         kill_at_random_moments(harness, "torch", KILLS // 2)  # a slow start each time
 
@@ -123,12 +132,17 @@ def kind_of_change(change: str) -> str:
 
 
 def test_killed_before_every_kind_of_change(server, demo_data, tmp_path):
-    """Before the last of each: a folder made, a file begun, renamed or removed."""
+    """Before the last of each: a file begun, put in its place or removed, a folder removed."""
     data = write_small_tasks(demo_data, tmp_path / "data", rows=30)
+    (data / "three.csv").unlink()  # two tasks make every kind of change
     harness = Harness(server, ["--model", "kmer4"], data, tmp_path, 16 << 10)
     changes = harness.reference.changes
-    last = {kind_of_change(change): number for number, change in enumerate(changes, start=1)}
-    assert len(last) > 15
+    last = {
+        kind_of_change(change): number
+        for number, change in enumerate(changes, start=1)
+        if not change.startswith("os.mkdir")  # many find the folder made; none commits anything
+    }
+    assert len(last) > 10
 
     for kind, number in last.items():
         harness.clear()
