@@ -186,7 +186,7 @@ def _print_table(found: Table, form: str) -> None:
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder for tables/ and site/. Default: leaderboard/ of the checkout.",
+    help="Folder for tables/ and site/. Default: the checkout's leaderboard/, tables only.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; compare with what is there.")
 @click.option("--no-site", is_flag=True, help="Tables only.")
@@ -209,7 +209,8 @@ def build(
 
     Every submission must be valid and complete: one that is not is named, with all that is wrong
     with it, and nothing is written. The same submissions give the same bytes on every machine;
-    with --check they are compared with the files that are there.
+    with --check they are compared with the files that are there. Without --out the tables of
+    the checkout are meant, and no site is built.
     """
     from geneb.benchmark.spec import load_spec
     from geneb.cli.console import complain, status
@@ -226,7 +227,8 @@ def build(
     for note in leaderboard.notes:
         status(f"note: {note}")
     tables = build_tables(leaderboard.entries, load_spec())
-    page = {} if no_site else build_page(leaderboard.entries, load_spec())
+    # The checkout's leaderboard/site/ holds what the page is made of.
+    page = {} if no_site or out is None else build_page(leaderboard.entries, load_spec())
     if parquet:
         write_parquet(parquet, leaderboard.entries, load_spec())
     if check:

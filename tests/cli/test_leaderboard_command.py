@@ -96,9 +96,9 @@ def test_mistakes(submissions, tmp_path):
     check_mistake(show(submissions[0], submissions[0]), "two sources are of one model, tie-b")
     check_mistake(show(tmp_path / "nothing.json"), "no such file")
     check_mistake(show(tmp_path), "no results in this folder")
-    check_mistake(show(), "PATH")
+    check_mistake(show("--category", "splice"), "did you mean 'Splice Sites'?")
     document = submission("evil")
     document["results"]["full"]["\x1b[31mred"] = {}
     outcome = show(write_submission(tmp_path, document))
-    check_mistake(outcome, "$.results.full.")
+    check_mistake(outcome, "$.results.full[")
     assert "\x1b" not in outcome.err

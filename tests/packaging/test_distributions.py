@@ -89,8 +89,11 @@ def test_the_wheel_holds_the_whole_program_and_nothing_else(project, wheel_files
 def test_the_wheel_is_typed_and_brings_its_data(wheel_files):
     """The files that are neither code nor found by an import."""
     expected = {
+        "geneb/benchmark/test_sizes.json",
         "geneb/demo/demo_chloroplast_coding.csv",
         "geneb/demo/demo_splice_junctions.csv",
+        "geneb/leaderboard/submission.schema.json",
+        "geneb/leaderboard/submissions/GROVER.json",
         "geneb/py.typed",
     }
 

@@ -1,0 +1,166 @@
+"""``geneb run``: embed, probe and pack, one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from geneb.cli.options import data_option, model_source, out_option, quiet_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from geneb.base.progress import Progress
+    from geneb.reporting.pack import Statement
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      geneb run --model kmer4 --params 256 --data DIR --out kmer4 --limit 2
+      geneb run --extractor mine.py:MyModel --display Mine --params 86000000 --data DIR --out mine
+    """
+)
+@click.option("--model", "-m", metavar="ID", help="A model that geneb knows, such as kmer4.")
+@click.option(
+    "--extractor",
+    metavar="FILE.py:CLASS",
+    help="An extractor of your own; its code is run. See extractors/README.md.",
+)
+@data_option()
+@out_option("Folder for store, results and submission; resumed if it holds some.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only the first N tasks of the benchmark whose CSVs are there: a test, not a submission.",
+)
+@click.option("--model-id", metavar="ID", help="Name for the model; for --extractor.")
+@click.option(
+    "--weights", metavar="PATH|ID", help="Passed to the extractor: where its weights are."
+)
+@click.option("--device", default="cpu", show_default=True, help="Passed to the extractor.")
+@click.option(
+    "--batch-tokens", type=click.IntRange(min=1), help="Padded tokens a batch. Default 16384."
+)
+@click.option("--display", help="The model's name in tables. Default: what is known of it.")
+@click.option(
+    "--params", type=click.IntRange(min=1), help="Number of parameters. Default: the published one."
+)
+@click.option("--url", help="A page about the model, http or https.")
+@click.option(
+    "--zero-shot/--no-zero-shot",
+    default=None,
+    help="Whether no data of the benchmark's tasks played a part in its training.",
+)
+@click.option("--training-data", help="What the model was trained on.")
+@click.option("--submitted-by", help="A person or group.")
+@click.option("--force", is_flag=True, help="Replace a submission with other content.")
+@quiet_option()
+def command(
+    *,
+    model: str | None,
+    extractor: str | None,
+    data: Path,
+    out: Path,
+    limit: int | None,
+    model_id: str | None,
+    force: bool,
+    quiet: bool,
+    weights: str | None,
+    device: str,
+    batch_tokens: int | None,
+    **statement: Any,
+) -> int:
+    """Embed all tasks with a model, probe the store, and pack a submission.
+
+    Writes OUT/<model>.zarr, OUT/results and OUT/<model>.json with its evidence. Started again,
+    it goes on where it stopped. With --limit the submission is called <model>.partial.json and
+    is not valid.
+    """
+    from geneb.cli import Interrupted
+    from geneb.cli.console import progress, status
+    from geneb.cli.embed import stop_at_signals
+    from geneb.embedding.run import embed
+    from geneb.reporting.pack import Statement, check_statement
+
+    source = model_source(model, extractor)
+    name = model_id or source.rpartition(":")[2]
+    said = Statement(**statement)
+    # Before hours of work, not after them.
+    check_statement(name, said)
+    tasks = _first_tasks(data, limit) if limit else []
+    store = out / f"{name}.zarr"
+    with stop_at_signals() as stop, contextlib.redirect_stdout(sys.stderr):
+        summary = embed(
+            source,
+            data=data,
+            store=store,
+            tasks=tasks,
+            progress=progress(quiet=quiet),
+            stop=stop,
+            model_id=model_id,
+            weights=weights,
+            device=device,
+            batch_tokens=batch_tokens,
+        )
+    for warning in summary.warnings:
+        status(f"note: {warning}")
+    if stop.signum is not None and summary.stopped:
+        status("stopped; run the same command again to resume")
+        raise Interrupted(stop.signum)
+    if not _probe(store, out / "results", tasks, progress(quiet=quiet)):
+        return 1
+    _pack(out, name, store, said, partial=limit is not None, force=force)
+    return 0
+
+
+def _first_tasks(data: Path, limit: int) -> list[str]:
+    from geneb.benchmark.spec import load_spec
+    from geneb.tasks.select import find_task_files
+
+    spec = load_spec()
+    files = find_task_files(data, spec.task_ids, spec, available=True)
+    return [path.stem for path in files[:limit]]
+
+
+def _probe(store: Path, results: Path, tasks: Sequence[str], display: Progress) -> bool:
+    """Probe by the published protocol; return whether every task could be probed."""
+    from geneb.cli.console import complain
+    from geneb.probing.backends import SklearnBackend, open_backend
+    from geneb.probing.protocol import choose_protocol
+    from geneb.probing.run import run_probe
+
+    (outcome,) = run_probe(
+        [store],
+        out=results,
+        tasks=tasks,
+        protocol=choose_protocol(),
+        backend=open_backend(SklearnBackend.name),
+        progress=display,
+    )
+    for fault in outcome.failures:
+        complain(str(fault))
+    return not outcome.failures
+
+
+def _pack(
+    out: Path, name: str, store: Path, statement: Statement, *, partial: bool, force: bool
+) -> None:
+    from geneb.base.text import plain
+    from geneb.cli.console import status
+    from geneb.reporting.pack import pack, write_packed
+    from geneb.stores import open_store
+
+    packed = pack([out / "results" / name], statement, store=open_store(store), partial=partial)
+    for path in write_packed(packed, out, force=force):
+        click.echo(plain(str(path), limit=1000))
+    for note in packed[0].notes:
+        status(note)
+    if not packed[0].complete:
+        status("incomplete, so it cannot be submitted")

@@ -1,0 +1,242 @@
+"""Who stands in the leaderboard, and what is said about each model.
+
+What is published about a model (``benchmark/model_meta.json``) was looked up; what a submission
+says about itself was not. So, field by field:
+
+=============  ===================================================================
+model_id       the submission's, which is also its file's name
+scores         the submission's
+zero_shot      the submission's: nobody else knows; false where it says nothing
+display        the published one, else the submission's
+params         the published one, else the submission's
+provenance     the published one, else ``self-reported``, whatever the submission
+               says; a verification record of this very file raises it
+=============  ===================================================================
+
+A submission of a model whose published scores are official is taken only from those who made
+them: others' scores of the same model need an id of their own. That goes by the name in the
+submission; whether it is theirs is for those to judge who own the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from geneb.base.files import parse_json, read_bytes
+from geneb.benchmark.spec import ModelFacts, load_model_meta, load_spec
+from geneb.errors import Fault, InputError, NotFoundError
+from geneb.reporting.document import show
+from geneb.reporting.faults import listed
+from geneb.reporting.sources import Source, read_sources
+from geneb.reporting.submission import EVIDENCE_ENDING, MAX_BYTES
+from geneb.reporting.validate import Findings, Report, check_document, validate_files
+from geneb.reporting.verification import VerificationRecord, find_record
+from geneb.results import Summary
+
+OFFICIAL = "official"
+SELF_REPORTED = "self-reported"
+NOT_SUBMITTED = "not submitted"
+PROVENANCES = (OFFICIAL, "verified", "scores-verified", SELF_REPORTED)
+"""The most trustworthy first."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model of the leaderboard.
+
+    Attributes
+    ----------
+    display
+        Its name for people.
+    params
+        Number of parameters; None where nobody says (never in a built leaderboard).
+    provenance
+        One of `PROVENANCES`, or ``not submitted`` for a results folder.
+    zero_shot
+        Whether the submission says that the model never saw the tasks' sequences.
+    protocol
+        What the scores were made by; a submission is of the published one by definition.
+    """
+
+    model_id: str
+    display: str
+    params: int | None
+    provenance: str
+    zero_shot: bool
+    protocol: str
+    summary: Summary
+
+    @property
+    def official(self) -> bool:
+        """Whether the benchmark's authors made the scores."""
+        return self.provenance == OFFICIAL
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """All entries of a leaderboard, and what was noticed while they were read.
+
+    Attributes
+    ----------
+    entries
+        Sorted by model id, case aside.
+    notes
+        Sentences about records that were not used.
+    """
+
+    entries: tuple[Entry, ...]
+    notes: tuple[str, ...]
+
+
+def read_leaderboard(submissions: Path, verifications: Path | None = None) -> Leaderboard:
+    """Read every submission of a folder; all must be valid and complete.
+
+    Parameters
+    ----------
+    submissions
+        Folder of ``<model id>.json``; hidden files and evidence files are passed over.
+    verifications
+        Folder of verification records; None for none.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such folder, or no submission in it.
+    InputError
+        Naming every file that is refused, and everything that is wrong with it.
+    """
+    reports = validate_files(submission_files(submissions))
+    entries: list[Entry] = []
+    notes: list[str] = []
+    for report in reports:
+        if not report.valid:
+            continue
+        data = read_bytes(report.path, MAX_BYTES)
+        found = Findings(parse_json(data, str(report.path)))
+        report.faults += _entry_faults(found.document)
+        record, note = _record_of(found.document["model_id"], data, verifications)
+        notes += [note] if note else []
+        entries.append(_make_entry(found, record))
+    _refuse(reports, submissions)
+    ordered = sorted(entries, key=lambda entry: (entry.model_id.lower(), entry.model_id))
+    return Leaderboard(tuple(ordered), tuple(notes))
+
+
+def _refuse(reports: Sequence[Report], folder: Path) -> None:
+    faults = [
+        Fault(f"{report.path.name}, {fault.where}", fault.problem, fault.expected, fault.found)
+        for report in reports
+        for fault in report.faults
+    ]
+    if faults:
+        raise InputError(
+            "the leaderboard is not built from submissions that are invalid or incomplete",
+            where=str(folder),
+            found=listed(faults),
+            fix="mend these files, or take them out of the folder",
+        )
+
+
+def submission_files(folder: Path) -> list[Path]:
+    """Return the submissions of a folder, by name.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such folder, or no submission in it.
+    """
+    if not folder.is_dir():
+        raise NotFoundError("there is no such folder of submissions", where=str(folder))
+    paths = [
+        path
+        for path in sorted(folder.iterdir())
+        if path.suffix == ".json"
+        and not path.name.startswith(".")
+        and not path.name.endswith(EVIDENCE_ENDING)
+    ]
+    if not paths:
+        raise NotFoundError(
+            "there are no submissions in this folder", where=str(folder), expected="<model id>.json"
+        )
+    return paths
+
+
+def _entry_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield why a valid submission cannot stand in the leaderboard."""
+    published = load_model_meta()
+    facts, claims = published.find(document["model_id"]), document["meta"]
+    if facts is None and claims["params"] is None:
+        yield Fault("$.meta.params", "the leaderboard needs the number of parameters")
+    submitter = claims.get("submitted_by")
+    if facts and facts.provenance == OFFICIAL and submitter not in published.official_submitters:
+        yield Fault(
+            "$.meta.submitted_by",
+            "this model's scores are official; others' need a model id of their own",
+            expected=" or ".join(published.official_submitters),
+            found=show(submitter),
+        )
+
+
+def _record_of(
+    model_id: str, data: bytes, verifications: Path | None
+) -> tuple[VerificationRecord | None, str | None]:
+    """Return the record of exactly this file, or a sentence on why there is none."""
+    record = find_record(verifications, model_id) if verifications else None
+    if record is None:
+        return None, None
+    if record.submission_sha256 != hashlib.sha256(data).hexdigest():
+        return None, f"{model_id}: its verification record is of another version of the file"
+    return record, None
+
+
+def _make_entry(found: Findings, record: VerificationRecord | None) -> Entry:
+    """Return the entry of a valid submission; see the table at the top for who decides what."""
+    model_id, claims = found.document["model_id"], found.document["meta"]
+    facts = load_model_meta().find(model_id)
+    return Entry(
+        model_id=model_id,
+        display=facts.display if facts else claims["display"],
+        params=facts.params if facts else claims["params"],
+        provenance=_provenance(facts, record),
+        zero_shot=claims.get("zero_shot") is True,
+        protocol=load_spec().protocol.id,
+        summary=found.summary,
+    )
+
+
+def _provenance(facts: ModelFacts | None, record: VerificationRecord | None) -> str:
+    published = facts.provenance if facts else SELF_REPORTED
+    earned = record.level if record and record.level in PROVENANCES else SELF_REPORTED
+    return min(published, earned, key=PROVENANCES.index)
+
+
+def entries_of(paths: Sequence[Path]) -> list[Entry]:
+    """Read results folders and submission files for a look at them; they may be incomplete.
+
+    Raises
+    ------
+    NotFoundError, InputError
+        As `geneb.reporting.sources.read_sources`.
+    """
+    return [_look_at(source) for source in read_sources(paths)]
+
+
+def _look_at(source: Source) -> Entry:
+    if not source.path.is_dir():
+        # Whatever is published about the model: these scores have not been taken in.
+        found = check_document(read_bytes(source.path, MAX_BYTES))
+        return replace(_make_entry(found, None), provenance=SELF_REPORTED)
+    facts = load_model_meta().find(source.model_id)
+    return Entry(
+        model_id=source.model_id,
+        display=facts.display if facts else source.model_id,
+        params=facts.params if facts else None,
+        provenance=NOT_SUBMITTED,
+        zero_shot=False,
+        protocol=source.protocol,
+        summary=source.summary,
+    )
