@@ -12,7 +12,15 @@ from typing import Any
 
 import click
 
-from geneb.cli.options import data_option, json_option, quiet_option, store_option, tasks_option
+from geneb.cli.options import (
+    data_option,
+    json_option,
+    model_options,
+    model_source,
+    quiet_option,
+    store_option,
+    tasks_option,
+)
 
 
 class StopFlag:
@@ -58,12 +66,7 @@ def stop_at_signals() -> Iterator[StopFlag]:
       geneb embed --extractor mine.py:MyModel --data DIR --store mine.zarr --available
     """
 )
-@click.option("--model", "-m", metavar="ID", help="A model that geneb knows, such as kmer4.")
-@click.option(
-    "--extractor",
-    metavar="FILE.py:CLASS",
-    help="An extractor of your own; its code is run. See extractors/README.md.",
-)
+@model_options()
 @data_option()
 @store_option()
 @tasks_option()
@@ -84,16 +87,6 @@ def stop_at_signals() -> Iterator[StopFlag]:
     multiple=True,
     metavar="ID",
     help="Drop this task from the store and embed it anew.",
-)
-@click.option(
-    "--weights", metavar="PATH|ID", help="Passed to the extractor: where its weights are."
-)
-@click.option("--model-id", metavar="ID", help="Name for the store's model; for --extractor.")
-@click.option("--device", default="cpu", show_default=True, help="Passed to the extractor.")
-@click.option(
-    "--batch-tokens",
-    type=click.IntRange(min=1),
-    help="Padded tokens a batch; fixed once the store is created. Default 16384.",
 )
 @click.option(
     "--store-dtype",
@@ -118,12 +111,7 @@ def command(
     Started again, it resumes: complete tasks are kept, missing or damaged blocks of others are
     computed. A store holds one kind of embedding; another is refused with the difference shown.
     """
-    if (model is None) == (extractor is None):
-        raise click.UsageError("name either --model ID or --extractor FILE.py:CLASS")
-    if extractor is not None and ":" not in extractor:
-        raise click.UsageError("--extractor is FILE.py:CLASS, such as mine.py:MyModel")
-    if model is not None and ":" in model:
-        raise click.UsageError("--model takes an id; a file is given with --extractor")
+    source = model_source(model, extractor)
     from geneb.cli import Interrupted
     from geneb.cli.console import progress, report, status
     from geneb.embedding.run import embed
@@ -131,7 +119,7 @@ def command(
     # Stdout is for the summary alone, whatever an extractor prints.
     with stop_at_signals() as stop, contextlib.redirect_stdout(sys.stderr):
         summary = embed(
-            model or extractor or "",
+            source,
             store=store,
             progress=progress(quiet=quiet),
             stop=stop,

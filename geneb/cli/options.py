@@ -94,3 +94,56 @@ def model_source(model: str | None, extractor: str | None) -> str:
     if model is not None and ":" in model:
         raise click.UsageError("--model takes an id; a file is given with --extractor")
     return model or extractor or ""
+
+
+def _apply(*decorators: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Return one decorator for several; the first stands first in the help."""
+
+    def decorate(function: Decorated) -> Decorated:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def model_options() -> Callable[[Decorated], Decorated]:
+    """``--model`` or ``--extractor``, see `model_source`, and what both are told."""
+    return _apply(
+        click.option("--model", "-m", metavar="ID", help="A model that geneb knows: kmer4."),
+        click.option(
+            "--extractor",
+            metavar="FILE.py:CLASS",
+            help="An extractor of your own; its code is run. See extractors/README.md.",
+        ),
+        click.option("--model-id", metavar="ID", help="Name for the model; for --extractor."),
+        click.option(
+            "--weights", metavar="PATH|ID", help="Passed to the extractor: where its weights are."
+        ),
+        click.option("--device", default="cpu", show_default=True, help="Passed to the extractor."),
+        click.option(
+            "--batch-tokens",
+            type=click.IntRange(min=1),
+            help="Padded tokens a batch; fixed once the store is created. Default 16384.",
+        ),
+    )
+
+
+def statement_options() -> Callable[[Decorated], Decorated]:
+    """What a submitter says of a model."""
+    return _apply(
+        click.option("--display", help="The model's name in tables. Default: what is known of it."),
+        click.option(
+            "--params",
+            type=click.IntRange(min=1),
+            help="Number of parameters. Default: the published one.",
+        ),
+        click.option("--url", help="A page about the model, http or https."),
+        click.option(
+            "--zero-shot/--no-zero-shot",
+            default=None,
+            help="Whether no data of the benchmark's tasks played a part in its training.",
+        ),
+        click.option("--training-data", help="What the model was trained on."),
+        click.option("--submitted-by", help="A person or group."),
+    )

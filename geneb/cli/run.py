@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from geneb.cli.options import data_option, model_source, out_option, quiet_option
+from geneb.cli.options import (
+    data_option,
+    model_options,
+    model_source,
+    out_option,
+    quiet_option,
+    statement_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,12 +33,7 @@ if TYPE_CHECKING:
       geneb run --extractor mine.py:MyModel --display Mine --params 86000000 --data DIR --out mine
     """
 )
-@click.option("--model", "-m", metavar="ID", help="A model that geneb knows, such as kmer4.")
-@click.option(
-    "--extractor",
-    metavar="FILE.py:CLASS",
-    help="An extractor of your own; its code is run. See extractors/README.md.",
-)
+@model_options()
 @data_option()
 @out_option("Folder for store, results and submission; resumed if it holds some.")
 @click.option(
@@ -40,26 +42,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Only the first N tasks of the benchmark whose CSVs are there: a test, not a submission.",
 )
-@click.option("--model-id", metavar="ID", help="Name for the model; for --extractor.")
-@click.option(
-    "--weights", metavar="PATH|ID", help="Passed to the extractor: where its weights are."
-)
-@click.option("--device", default="cpu", show_default=True, help="Passed to the extractor.")
-@click.option(
-    "--batch-tokens", type=click.IntRange(min=1), help="Padded tokens a batch. Default 16384."
-)
-@click.option("--display", help="The model's name in tables. Default: what is known of it.")
-@click.option(
-    "--params", type=click.IntRange(min=1), help="Number of parameters. Default: the published one."
-)
-@click.option("--url", help="A page about the model, http or https.")
-@click.option(
-    "--zero-shot/--no-zero-shot",
-    default=None,
-    help="Whether no data of the benchmark's tasks played a part in its training.",
-)
-@click.option("--training-data", help="What the model was trained on.")
-@click.option("--submitted-by", help="A person or group.")
+@statement_options()
 @click.option("--force", is_flag=True, help="Replace a submission with other content.")
 @quiet_option()
 def command(

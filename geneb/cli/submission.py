@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from geneb.cli.options import json_option, out_option, quiet_option
+from geneb.cli.options import json_option, out_option, quiet_option, statement_options
 from geneb.cli.reproduce import reproduce
 
 if TYPE_CHECKING:
@@ -103,18 +103,7 @@ def _lines(text: str) -> list[str]:
 )
 @out_option("Folder for <model id>.json and <model id>.evidence.json.")
 @click.option("--model-id", help="For the published runner's files, which do not say.")
-@click.option("--display", help="The model's name in tables. Default: what is known of it.")
-@click.option(
-    "--params", type=click.IntRange(min=1), help="Number of parameters. Default: the published one."
-)
-@click.option("--url", help="A page about the model, http or https.")
-@click.option(
-    "--zero-shot/--no-zero-shot",
-    default=None,
-    help="Whether no data of the benchmark's tasks played a part in its training.",
-)
-@click.option("--training-data", help="What the model was trained on.")
-@click.option("--submitted-by", help="A person or group.")
+@statement_options()
 @click.option(
     "--store",
     type=click.Path(path_type=Path),

@@ -11,8 +11,8 @@ from geneb.embedding.engine import Engine, RowError, as_stored
 from geneb.embedding.plan import BlockJob, Copy, TaskPlan
 from geneb.errors import CorruptionError, WorkError
 from geneb.extractors.base import Item
-from geneb.stores.model import Counts
 from geneb.stores.arrays import BlockArray
+from geneb.stores.model import Counts
 from geneb.stores.zarr_store import Writer
 from geneb.tasks.read import Task, sequence_counts
 

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from geneb.base.files import atomic_write
@@ -19,7 +18,7 @@ from geneb.errors import MissingExtraError
 from geneb.reporting.aggregate import Aggregate
 from geneb.reporting.entries import Entry
 from geneb.reporting.formats import to_csv, to_latex, to_markdown
-from geneb.reporting.site import build_site
+from geneb.reporting.site import render_site
 from geneb.reporting.tables import Cell, Standing, Table, by_categories, rank_anew, standings
 
 LEADERBOARD = "leaderboard.json"
@@ -208,9 +207,8 @@ def top_table(models: Sequence[Standing], metric: str, spec: Spec) -> Table:
 def build_page(entries: Sequence[Entry], spec: Spec) -> dict[str, bytes]:
     """Return the content of every file of the site, by name."""
     overall, by_task = build_documents(entries, rank_entries(entries, spec), spec)
-    with TemporaryDirectory() as folder:
-        paths = build_site(Path(folder), overall, by_task, load_model_meta(), spec)
-        return {path.name: path.read_bytes() for path in paths}
+    pages = render_site(overall, by_task, load_model_meta(), spec)
+    return {name: text.encode("utf-8") for name, text in pages.items()}
 
 
 def write_files(folder: Path, content: Mapping[str, bytes]) -> None:

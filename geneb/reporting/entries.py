@@ -21,15 +21,13 @@ submission; whether it is theirs is for those to judge who own the folder.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from geneb.base.files import parse_json, read_bytes
 from geneb.benchmark.spec import ModelFacts, load_model_meta, load_spec
 from geneb.errors import Fault, InputError, NotFoundError
-from geneb.reporting.document import show
 from geneb.reporting.faults import listed
 from geneb.reporting.sources import Source, read_sources
 from geneb.reporting.submission import EVIDENCE_ENDING, MAX_BYTES
@@ -117,7 +115,6 @@ def read_leaderboard(submissions: Path, verifications: Path | None = None) -> Le
             continue
         data = read_bytes(report.path, MAX_BYTES)
         found = Findings(parse_json(data, str(report.path)))
-        report.faults += _entry_faults(found.document)
         record, note = _record_of(found.document["model_id"], data, verifications)
         notes += [note] if note else []
         entries.append(_make_entry(found, record))
@@ -163,22 +160,6 @@ def submission_files(folder: Path) -> list[Path]:
             "there are no submissions in this folder", where=str(folder), expected="<model id>.json"
         )
     return paths
-
-
-def _entry_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield why a valid submission cannot stand in the leaderboard."""
-    published = load_model_meta()
-    facts, claims = published.find(document["model_id"]), document["meta"]
-    if facts is None and claims["params"] is None:
-        yield Fault("$.meta.params", "the leaderboard needs the number of parameters")
-    submitter = claims.get("submitted_by")
-    if facts and facts.provenance == OFFICIAL and submitter not in published.official_submitters:
-        yield Fault(
-            "$.meta.submitted_by",
-            "this model's scores are official; others' need a model id of their own",
-            expected=" or ".join(published.official_submitters),
-            found=show(submitter),
-        )
 
 
 def _record_of(

@@ -16,6 +16,7 @@ const words = (() => {
   const PROVENANCES = new Map([
     ["official", "scores made by the benchmark's authors"],
     ["verified", "scores made by others and computed again by the maintainers"],
+    ["scores-verified", "scores made by others and computed again from their embeddings"],
     ["self-reported", "scores made by others, not computed again"],
   ]);
 
