@@ -80,7 +80,7 @@ def command() -> None:
     type=click.Choice(["official", "verified", "scores-verified", "self-reported"]),
     help="Show only these; may be given several times.",
 )
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only so many ranks.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N.")
 @click.option(
     "--format",
     "form",

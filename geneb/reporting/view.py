@@ -38,7 +38,7 @@ class Query:
     provenances
         Only these; all where there are none.
     top
-        Only so many ranks; ties may make the models more.
+        Only the first so many of the models that are left; ties may make them more.
     """
 
     regime: str
@@ -84,7 +84,7 @@ def look(entries: Sequence[Entry], query: Query, spec: Spec) -> View:
     task_ids = _find_tasks(entries, query, spec)
     measure = _measure(categories, task_ids)
     ranked = standings(entries, query.regime, query.metric, spec, measure)
-    models = [one for one in ranked if _is_shown(one, query)]
+    models = _first([one for one in ranked if _is_shown(one, query)], query.top)
     if categories or task_ids:
         table = chosen_table(models, categories=categories, task_ids=task_ids)
     elif query.by == "task" or not any(one.scores.tasks for one in ranked):
@@ -119,10 +119,17 @@ def _find_tasks(entries: Sequence[Entry], query: Query, spec: Spec) -> list[str]
     return select(query.tasks, {*spec.task_ids, *own}, spec)
 
 
+def _first(models: list[Standing], count: int | None) -> list[Standing]:
+    """Return the first models that have a rank, and whoever shares the last one's."""
+    if count is None:
+        return models
+    placed = [(one.rank, one) for one in models if one.rank is not None]
+    last = max((rank for rank, _ in placed[:count]), default=0)
+    return [one for rank, one in placed if rank <= last]
+
+
 def _is_shown(standing: Standing, query: Query) -> bool:
     entry = standing.entry
-    if query.top is not None and (standing.rank is None or standing.rank > query.top):
-        return False
     if query.provenances and entry.provenance not in query.provenances:
         return False
     if query.min_params is None and query.max_params is None:

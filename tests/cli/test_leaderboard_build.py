@@ -125,6 +125,11 @@ def test_show_a_category():
     assert models[0]["model_id"] == "nucleotide-transformer-2.5b-multi-species"
     assert list(models[0]["categories"]) == ["Splice Sites"]
 
+    small = shown("--max-params", "500M", "--top", "3")
+    assert len(small) == 3
+    assert small == shown("--max-params", "500M")[:3]
+    assert shown("--max-params", "1", "--top", "3") == []
+
     both = shown("--category", "lncRNA", "--category", "Promoters")
     means = [sum(one["categories"].values()) for one in both]
     assert means == sorted(means, reverse=True)
