@@ -51,8 +51,9 @@ class Batch:
     items
         At least one.
     padded_length
-        The length that every row of the batch is padded to; at least the longest item's. It is
-        a function of the items' own lengths, so that it never depends on their neighbours.
+        The length that every row of the batch is padded to; at least the longest item's, and
+        beyond that never more than the extractor's `Extractor.max_length`. It is a function of
+        the items' own lengths, so that it never depends on their neighbours.
     """
 
     items: Sequence[Item]
@@ -76,7 +77,8 @@ class Description:
         SHA-256 of the extractor's file where it was given as one.
     compute_dtype, matmul_precision
         What the model computes in: ``float32``, ``bfloat16``, ``float16``; and ``highest`` for
-        full float32 products, ``tf32`` where those were allowed.
+        full float32 products, ``tf32`` where those were allowed. Only the two halves are allowed
+        the differences of half precision; whatever else stands there is held to float32's.
     """
 
     parameters: Mapping[str, Any]
@@ -98,11 +100,15 @@ class Extractor(ABC):
         Raised whenever the same input gives other numbers than before.
     batching
         See `Batching`.
+    max_length
+        Tokens that the model can take; batches are not padded beyond it. None where padding to
+        any length is fine.
     """
 
     name: ClassVar[str]
     numerics_version: ClassVar[int] = 1
     batching: Batching = "masked"
+    max_length: int | None = None
 
     @abstractmethod
     def prepare(self, sequences: Sequence[str]) -> list[Item]:

@@ -13,12 +13,14 @@ from typing import Any, get_args
 
 import numpy as np
 
+from geneb.base.locations import shareable
 from geneb.errors import InputError, WorkError
 from geneb.extractors.base import Batching, Description, SimpleExtractor
 from geneb.extractors.source import LoadedClass, accepts, describe_failure, output_to_stderr
 from geneb.extractors.weights import content_sha256
 
 UNSTATED = "unstated"
+_COMPUTE_DTYPES = ("float32", "bfloat16", "float16", UNSTATED)
 
 
 class PublishedExtractor(SimpleExtractor):
@@ -26,7 +28,7 @@ class PublishedExtractor(SimpleExtractor):
 
     Published classes rarely say whether padding enters their vectors; one that does not declare a
     class attribute ``batching`` gets sequences of one length at a time. What it computes in is
-    not known and is recorded as such.
+    not known and is recorded as such, unless it declares a class attribute ``compute_dtype``.
 
     Parameters
     ----------
@@ -54,6 +56,9 @@ class PublishedExtractor(SimpleExtractor):
         self._class_name = cls.__name__
         self._where = f"{loaded.path.name}:{cls.__name__}"
         self.batching = check_batching(getattr(cls, "batching", "equal-length"), self._where)
+        self._compute_dtype = _check_declared(
+            "compute_dtype", getattr(cls, "compute_dtype", UNSTATED), _COMPUTE_DTYPES, self._where
+        )
         self._model = self._construct(cls, cls.__name__ if weights is None else weights, device)
         self._takes_batch_size = accepts(self._model.extract_embeddings, "batch_size")
         self._description = self._describe(loaded, weights)
@@ -72,7 +77,7 @@ class PublishedExtractor(SimpleExtractor):
             with output_to_stderr():
                 returned = self._model.extract_embeddings(list(sequences), **options)
                 array = _as_array(returned)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
                 raise
             raise WorkError(
@@ -109,28 +114,32 @@ class PublishedExtractor(SimpleExtractor):
         try:
             with output_to_stderr():
                 return cls(name_model, **options)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            shown = ", ".join([repr(shareable(name_model)), *options])
             raise InputError(
                 "the class could not be constructed",
                 where=self._where,
-                expected=f"{cls.__name__}({', '.join([repr(name_model), *options])}) to work",
+                expected=f"{cls.__name__}({shown}) to work",
                 found=describe_failure(error, self._path),
             ) from error
 
     def _describe(self, loaded: LoadedClass, weights: str | None) -> Description:
         local = Path(weights) if weights is not None and Path(weights).exists() else None
+        # A name is all there is to tell other weights apart by; local ones have a digest, and
+        # are the same under any name.
+        name = None if local else shareable(self._class_name if weights is None else weights)
         parameter = inspect.signature(self._model.extract_embeddings).parameters.get("batch_size")
         default = parameter.default if parameter is not None else None
         return Description(
             parameters={
                 "class": self._class_name,
-                "name_model": local.name if local else weights or self._class_name,
+                "name_model": name,
                 "batch_size": default if isinstance(default, int) else None,
                 "limit": None,
             },
             weights=content_sha256(local) if local else None,
             file=loaded.sha256,
-            compute_dtype=UNSTATED,
+            compute_dtype=self._compute_dtype,
             matmul_precision=UNSTATED,
         )
 
@@ -161,11 +170,15 @@ def check_batching(declared: Any, where: str) -> Batching:
     InputError
         If there is not.
     """
-    if declared not in get_args(Batching):
+    return _check_declared("batching", declared, get_args(Batching), where)
+
+
+def _check_declared(name: str, declared: Any, allowed: Sequence[str], where: str) -> Any:
+    if not isinstance(declared, str) or declared not in allowed:
         raise InputError(
-            "the class declares a batching that does not exist",
+            f"the class declares a {name} that does not exist",
             where=where,
-            expected=" or ".join(get_args(Batching)),
+            expected=" or ".join(allowed),
             found=repr(declared),
         )
     return declared

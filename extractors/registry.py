@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from geneb.base.canonical import canonical_json
 from geneb.base.files import check_name
+from geneb.base.locations import shareable
 from geneb.errors import GenebError, InputError
 from geneb.extractors.base import Description, Extractor
 from geneb.extractors.published import PublishedExtractor, check_batching
@@ -156,12 +157,7 @@ def model_class(model_id: str) -> type[Extractor]:
 def _load_from_file(spec: str, device: str, weights: str | None) -> Loaded:
     loaded = load_class(spec)
     model_id = check_name(loaded.cls.__name__, "model")
-    if model_id.casefold() in (name.casefold() for name in model_ids()):
-        raise InputError(
-            "a class in a file cannot take the name of a built-in model",
-            where=f"{loaded.path.name}:{model_id}",
-            fix="give the class another name",
-        )
+    _check_own_name(model_id, f"{loaded.path.name}:{model_id}", "give the class another name")
     if not issubclass(loaded.cls, Extractor):
         return Loaded(PublishedExtractor(loaded, device=device, weights=weights), model_id)
     where = f"{loaded.path.name}:{model_id}"
@@ -172,7 +168,7 @@ def _load_from_file(spec: str, device: str, weights: str | None) -> Loaded:
             canonical_json(dict(extractor.describe().parameters))
     except GenebError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             "the class could not be constructed or described",
             where=where,
@@ -180,7 +176,44 @@ def _load_from_file(spec: str, device: str, weights: str | None) -> Loaded:
             "describe() that JSON can hold",
             found=describe_failure(error, loaded.path),
         ) from error
+    _check_max_length(extractor.max_length, where)
     return Loaded(extractor, model_id)
+
+
+def named(loaded: Loaded, model_id: str | None) -> str:
+    """Return the name under which a model's results are known.
+
+    Parameters
+    ----------
+    model_id
+        The name that a user asks for; None for the model's own.
+
+    Raises
+    ------
+    InputError
+        If it cannot be a name, belongs to a built-in model, or the model is a built-in one.
+    """
+    if model_id is None:
+        return loaded.model_id
+    check_name(model_id, "model")
+    if loaded.model_id not in models():
+        _check_own_name(model_id, "--model-id", "give it another --model-id")
+    elif model_id != loaded.model_id:
+        raise InputError(
+            "a built-in model keeps its name",
+            where="--model-id",
+            expected=f"{loaded.model_id}, or no --model-id: it is for --extractor",
+            found=model_id,
+        )
+    return model_id
+
+
+def _check_own_name(name: str, where: str, fix: str) -> None:
+    # Whatever the case: some file systems do not tell it apart.
+    if name.casefold() in (other.casefold() for other in model_ids()):
+        raise InputError(
+            "a class in a file cannot take the name of a built-in model", where=where, fix=fix
+        )
 
 
 def _construct(
@@ -194,7 +227,7 @@ def _construct(
         elif value != implied:
             raise InputError(
                 f"{cls.__name__} cannot be told its {name}",
-                found=f"{name} {value}",
+                found=f"{name} {shareable(value)}",
                 fix=f"leave {name} out",
             )
     return cls(**options)
@@ -216,6 +249,17 @@ def _check_declarations(cls: type[Extractor], where: str) -> None:
             found=repr(version),
         )
     check_batching(cls.batching, where)
+
+
+def _check_max_length(length: Any, where: str) -> None:
+    whole = isinstance(length, int) and not isinstance(length, bool)
+    if length is not None and not (whole and length >= 1):
+        raise InputError(
+            "this cannot be a max_length",
+            where=where,
+            expected="a whole number of tokens, 1 or more, or None",
+            found=repr(length),
+        )
 
 
 def _telling_its_file(loaded: LoadedClass) -> type[Extractor]:

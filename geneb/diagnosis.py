@@ -8,6 +8,7 @@ import importlib.resources
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from packaging.requirements import Requirement
 
 from geneb.base import env
 from geneb.base.requirements import core_requirements, extras, is_met
+from geneb.base.text import name_some
 from geneb.errors import GenebError
 
 ROOMS = (
@@ -28,8 +30,21 @@ DATA_FILES = {
     "geneb.benchmark": ("*.json",),
     "geneb.demo": ("*.csv",),
     "geneb.extractors": ("*.toml",),
+    "geneb.leaderboard": (
+        "submission.schema.json",
+        "submissions/*.json",
+        "verifications/*.json",
+        "site/*.html",
+        "site/*.css",
+        "site/*.js",
+        "site/vendor/*.json",
+        "site/vendor/*/*",
+    ),
     "geneb.stores": ("FORMAT.md",),
 }
+
+# Nothing need be there: submissions are verified after they have come in.
+MAY_BE_ABSENT = frozenset({("geneb.leaderboard", "verifications/*.json")})
 
 # The metadata says which extras there are and what they bring, but not what for.
 EXTRA_PURPOSES = {
@@ -190,18 +205,31 @@ def _room_checks() -> Iterator[Check]:
 
 def _data_file_checks() -> Iterator[Check]:
     for package, patterns in DATA_FILES.items():
-        try:
-            names = [file.name for file in importlib.resources.files(package).iterdir()]
-        except (ImportError, OSError):
-            names = []
         for pattern in patterns:
-            found = fnmatch.filter(names, pattern)
+            try:
+                found = sorted(_matching(importlib.resources.files(package), pattern))
+            except (ImportError, OSError):
+                found = []
+            holds = bool(found) or (package, pattern) in MAY_BE_ABSENT
             yield Check(
                 f"{package} brings {pattern}",
-                holds=bool(found),
-                found=", ".join(sorted(found)) or "nothing",
-                fix="" if found else _REINSTALL,
+                holds=holds,
+                found=name_some(found) or "nothing",
+                fix="" if holds else _REINSTALL,
             )
+
+
+def _matching(folder: Traversable, pattern: str) -> Iterator[str]:
+    """Yield the files below a folder that a pattern means; no wildcard stands for a slash."""
+    head, slash, rest = pattern.partition("/")
+    for entry in folder.iterdir():
+        if not fnmatch.fnmatchcase(entry.name, head):
+            continue
+        if not slash:
+            if entry.is_file():
+                yield entry.name
+        elif entry.is_dir():
+            yield from (f"{entry.name}/{name}" for name in _matching(entry, rest))
 
 
 def _requirement_check(requirement: Requirement) -> Check:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from geneb.base.canonical import digest, pretty_json
 from geneb.base.files import FileLock, atomic_write, check_name, read_bytes, read_json
 from geneb.benchmark.spec import load_spec
-from geneb.errors import InputError, NotFoundError
+from geneb.errors import InputError
 
 METRICS = ("MCC", "Acc", "F1")
 METRIC_RANGES = {"MCC": (-1.0, 1.0), "Acc": (0.0, 1.0), "F1": (0.0, 1.0)}
@@ -200,6 +200,19 @@ class RunInfo(BaseModel):
             if getattr(other, name) != getattr(self, name)
         ]
 
+    def changes(self, other: RunInfo) -> list[str]:
+        """Return in which versions and BLAS the other was made: one line for each that differs."""
+        there, here = other._libraries(), self._libraries()
+        return [
+            f"{name}: {there.get(name, 'none')} there, {here.get(name, 'none')} here"
+            for name in sorted({*there, *here})
+            if there.get(name) != here.get(name)
+        ]
+
+    def _libraries(self) -> dict[str, str]:
+        blas = (" ".join(f"{key}={row[key]}" for key in sorted(row)) for row in self.blas)
+        return {**self.versions, "BLAS": ", ".join(blas)}
+
     @classmethod
     def read(cls, path: Path) -> RunInfo:
         """Read a ``run.json``.
@@ -230,7 +243,9 @@ class ResultsFolder:
     Parameters
     ----------
     path
-        The folder, which holds a ``run.json``; see `open_for_writing` to make one.
+        The folder, which holds a ``run.json``; `geneb.probing.folder` makes one.
+    info
+        What stands in it: results under another key are neither read nor written.
     """
 
     def __init__(self, path: Path, info: RunInfo) -> None:
@@ -292,9 +307,44 @@ class ResultsFolder:
         found = [self.read_task(task_id) for task_id in self.task_ids()]
         return [results for results in found if results.origin.run_key == self.info.key]
 
+    def lock(self) -> FileLock:
+        """Return the lock that every change of the folder is made under."""
+        return FileLock(self.path / ".lock")
+
     def write_task(self, results: TaskResults) -> None:
-        """Write a task's CSV, atomically."""
-        atomic_write(self.task_path(results.origin.task), format_csv(results))
+        """Write a task's CSV, atomically.
+
+        Raises
+        ------
+        InputError
+            If a run under another key has taken the folder over.
+        """
+        content = format_csv(results)
+        with self.lock().held():
+            self._check_key()
+            atomic_write(self.task_path(results.origin.task), content)
+
+    def remove_task(self, task_id: str) -> None:
+        """Remove a task's CSV if there is one.
+
+        Raises
+        ------
+        InputError
+            If a run under another key has taken the folder over.
+        """
+        with self.lock().held():
+            self._check_key()
+            self.task_path(task_id).unlink(missing_ok=True)
+
+    def _check_key(self) -> None:
+        found = RunInfo.read(self.path / RUN_FILE)
+        if found.key != self.info.key:
+            raise InputError(
+                "another probe has taken this results folder over",
+                where=str(self.path),
+                found="; ".join(self.info.changes(found) or self.info.differences(found)),
+                fix="wait until it has ended, then run the same command again",
+            )
 
     def summary(self) -> Summary:
         """Return the reported values, rebuilt from the CSVs."""
@@ -306,10 +356,11 @@ class ResultsFolder:
         Raises
         ------
         InputError
-            For a CSV that is damaged.
+            For a CSV that is damaged, or if a run under another key has taken the folder over.
         """
         path = self.path / SUMMARY_FILE
-        with _lock(self.path).held():
+        with self.lock().held():
+            self._check_key()
             document = {
                 "model_id": self.info.model_id,
                 "protocol": self.info.protocol,
@@ -317,48 +368,6 @@ class ResultsFolder:
             }
             atomic_write(path, pretty_json(document))
         return path
-
-
-def open_for_writing(out: Path, info: RunInfo) -> tuple[ResultsFolder, str | None]:
-    """Open or create ``out/<model id>`` for the results of one run.
-
-    Returns
-    -------
-    folder : ResultsFolder
-    note : str or None
-        What changed since the folder's results were made, if that makes them stale.
-
-    Raises
-    ------
-    InputError
-        If results of another store, protocol, backend or seeds lie there.
-    """
-    path = out / check_name(info.model_id, "model")
-    (path / TASK_FOLDER).mkdir(parents=True, exist_ok=True)
-    note = None
-    with _lock(path).held():
-        try:
-            before = RunInfo.read(path / RUN_FILE)
-        except NotFoundError:
-            before = None
-        if before is not None:
-            if differences := info.differences(before):
-                raise InputError(
-                    "this folder holds results of another run",
-                    where=str(path),
-                    found="; ".join(differences),
-                    fix="give another --out, or remove the folder",
-                )
-            if before.key != info.key:
-                note = f"{path}: other versions or BLAS than before, its tasks are probed again"
-            regimes = in_regime_order([*before.regimes, *info.regimes])
-            info = info.model_copy(update={"regimes": regimes})
-        atomic_write(path / RUN_FILE, pretty_json(info.model_dump(mode="json")))
-    return ResultsFolder(path, info), note
-
-
-def _lock(path: Path) -> FileLock:
-    return FileLock(path / ".lock")
 
 
 def summarise(results: Iterable[TaskResults], info: RunInfo) -> Summary:

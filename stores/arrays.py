@@ -252,6 +252,15 @@ class BlockArray:
         return values
 
 
+def vectors_digest(rows: np.ndarray) -> str:
+    """Return the SHA-256 of vectors in row order, in their own data type, little-endian."""
+    return hashlib.sha256(_stored_bytes(rows)).hexdigest()
+
+
+def _stored_bytes(rows: np.ndarray) -> memoryview:
+    return np.ascontiguousarray(rows, rows.dtype.newbyteorder("<")).data
+
+
 class EmbeddingsDigest:
     """SHA-256 over a split's embeddings in row order, little-endian, read a block at a time."""
 
@@ -274,7 +283,7 @@ class EmbeddingsDigest:
                 f"row {index * self._array.form.chunks[0] + first} is not finite",
                 where=self._array.where(index),
             )
-        self._state.update(np.ascontiguousarray(rows, rows.dtype.newbyteorder("<")).data)
+        self._state.update(_stored_bytes(rows))
 
     def hexdigest(self) -> str:
         """Return the digest of all blocks added so far, in hexadecimal."""

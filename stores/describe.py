@@ -28,7 +28,7 @@ def describe_store(path: Path) -> dict[str, Any]:
         "fingerprint_id": store.fingerprint_id,
         "fingerprint": store.fingerprint.as_read(),
         "token_budget": store.root.token_budget,
-        "dataset": store.root.dataset,
+        "benchmark_data": store.root.benchmark_data,
         "tasks": [task.id for task in tasks],
         "incomplete": store.incomplete(),
         "splits": [

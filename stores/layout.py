@@ -30,6 +30,8 @@ MAX_ROOT_BYTES = 64 << 20
 CANARY = "canary/embeddings"
 TASKS = "tasks"
 RUNS = "runs"
+FRAME = ("canary", RUNS, TASKS)
+"""The groups at the first level of every store."""
 
 
 def task_path(task: str) -> str:

@@ -131,9 +131,18 @@ class ModelRef(Exchanged):
 
 
 class CanaryRef(Exchanged):
-    """Which sequences the canary's vectors belong to."""
+    """Which sequences the canary's vectors belong to, and which vectors those are.
+
+    Attributes
+    ----------
+    sequences_sha256
+        Of the canonical JSON of the list of sequences.
+    vectors_sha256
+        Of the vectors as stored, see `geneb.stores.arrays.vectors_digest`.
+    """
 
     sequences_sha256: Sha256
+    vectors_sha256: Sha256
 
 
 class Seal(Exchanged):
@@ -158,9 +167,9 @@ class Root(Exchanged):
     ----------
     token_budget
         Padded tokens a batch, chosen when the store was created and used by every later run.
-    dataset
-        Repository and revision that the benchmark pins, and whether the CSVs were compared
-        with it.
+    benchmark_data
+        Repository and revision of the task data that the benchmark pinned when the store was
+        created; says nothing of the CSVs that were embedded unless they were compared with it.
     created_by
         Id of the run that created the store.
     """
@@ -172,7 +181,7 @@ class Root(Exchanged):
     model: ModelRef
     canary: CanaryRef
     token_budget: int = Field(ge=1)
-    dataset: dict[str, Json]
+    benchmark_data: dict[str, Json]
     created_by: str
     seal: Seal | None
 

@@ -12,7 +12,7 @@ from geneb.base.files import check_name
 from geneb.base.text import plain
 from geneb.errors import CorruptionError, InputError, NotFoundError, StoreError
 from geneb.stores import layout
-from geneb.stores.arrays import BlockArray, Files, SplitArrays
+from geneb.stores.arrays import BlockArray, Files, SplitArrays, vectors_digest
 from geneb.stores.model import (
     Fingerprint,
     Manifest,
@@ -314,9 +314,25 @@ class Store:
         return StoredTask(self, task_id, manifest)
 
     def canary(self) -> np.ndarray:
-        """Return the canary's vectors, float32, shape (16, dim)."""
+        """Return the canary's vectors, float32, shape (16, dim).
+
+        Raises
+        ------
+        CorruptionError
+            If they are missing, damaged, or not those that the root states.
+        """
         form = layout.canary_form(self.fingerprint.dim, self.fingerprint.store_dtype)
-        return BlockArray(self.files, layout.CANARY, form).read().astype(np.float32, copy=False)
+        vectors = BlockArray(self.files, layout.CANARY, form).read()
+        stated, found = self.root.canary.vectors_sha256, vectors_digest(vectors)
+        if found != stated:
+            raise CorruptionError(
+                "the canary's vectors are not those that the store states",
+                where=self.files.where(layout.CANARY),
+                expected=stated,
+                found=found,
+                fix="fetch the store again",
+            )
+        return vectors.astype(np.float32, copy=False)
 
     def runs(self) -> list[RunRecord]:
         """Return the records of the runs that wrote, in the order in which they started."""

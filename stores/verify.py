@@ -19,12 +19,10 @@ from geneb.base.text import plain
 from geneb.errors import Fault, GenebError, NotFoundError
 from geneb.stores import layout
 from geneb.stores.arrays import EmbeddingsDigest, SplitArrays
+from geneb.stores.consolidated import consolidated_metadata
 from geneb.stores.model import SplitManifest
 from geneb.stores.reader import Store, StoredTask, open_store
 from geneb.stores.writers import clean, strays
-from geneb.stores.zarr_store import consolidated_metadata
-
-_FRAME = ("canary", layout.RUNS, layout.TASKS)
 
 
 @dataclass
@@ -145,9 +143,9 @@ def _check_frame(store: Store) -> Iterator[Fault]:
 
     Files such as a README may lie in the root; below it is nothing but the format's.
     """
-    for group in _FRAME:
+    for group in layout.FRAME:
         store.files.attributes(group)
-    for name in set(store.files.names("")) - set(_FRAME):
+    for name in set(store.files.names("")) - set(layout.FRAME):
         yield _not_ours(store.files.where(""), name)
     yield from _check_entries(store, layout.TASKS, [], folders=True)
     yield from _check_entries(store, layout.RUNS, [], folders=True)
@@ -177,9 +175,9 @@ def _not_ours(where: str, name: str) -> Fault:
 
 
 def _check_canary(store: Store) -> Iterator[Fault]:
-    if not np.isfinite(store.canary()).all():
-        yield Fault(f"{store.path}, {layout.CANARY}", "a vector is not finite")
     yield from _check_entries(store, layout.CANARY, ["c.0.0"])
+    if not np.isfinite(store.canary()).all():  # raises where it is not what the root states
+        yield Fault(f"{store.path}, {layout.CANARY}", "a vector is not finite")
 
 
 def _check_runs(store: Store) -> Iterator[Fault]:

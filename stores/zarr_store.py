@@ -26,9 +26,10 @@ from zarr.storage import LocalStore
 from geneb.base.canonical import pretty_json
 from geneb.base.files import PARTIAL, atomic_write, check_name, fsync_directory, fsync_file
 from geneb.base.text import plain
-from geneb.errors import BusyError, FingerprintError, InputError, StoreError
+from geneb.errors import BusyError, FingerprintError, GenebError, InputError, StoreError
 from geneb.stores import layout
-from geneb.stores.arrays import EmbeddingsDigest, Files, SplitArrays
+from geneb.stores.arrays import EmbeddingsDigest, Files, SplitArrays, vectors_digest
+from geneb.stores.consolidated import consolidated_metadata
 from geneb.stores.layout import ArrayForm
 from geneb.stores.model import (
     Counts,
@@ -124,31 +125,58 @@ def _named(path: Path) -> Path:
     return path.resolve() if path.name in ("", "..") else path
 
 
+@contextlib.contextmanager
+def _nothing_started(path: Path) -> Iterator[None]:
+    """Say of a place where no store can be that it is a mistake: no work has been done yet."""
+    try:
+        yield
+    except GenebError:
+        raise
+    except OSError as error:
+        raise InputError(
+            "a store cannot be made or written here",
+            where=str(error.filename or path),
+            found=error.strerror or str(error),
+            fix="name another --store, or make its folder writable, with room in it",
+        ) from error
+
+
 def create_store(path: Path, root: Root, canary: np.ndarray, run: RunRecord) -> bool:
     """Create a store unless it is there; return whether this call made it.
 
     Parameters
     ----------
+    root
+        Its `canary` states the vectors' digest.
     canary
         The canary's vectors, shape (16, dim).
     run
         The record of the run that creates it.
+
+    Raises
+    ------
+    InputError
+        If there cannot be a store at this path.
     """
+    form = layout.canary_form(root.fingerprint.dim, root.fingerprint.store_dtype)
+    vectors = canary.astype(form.dtype)
+    if vectors_digest(vectors) != root.canary.vectors_sha256:
+        raise ValueError("the root states the digest of another canary")
 
     def build(folder: Path) -> None:
         _write_group(folder, {"geneb": root.dump()})
-        for group in (layout.TASKS, layout.RUNS, "canary"):
+        for group in layout.FRAME:
             _write_group(folder / group, {})
         _write_group(folder / layout.RUNS / run.run, {"geneb": run.dump()})
-        form = layout.canary_form(root.fingerprint.dim, root.fingerprint.store_dtype)
         array = _create_array(folder, layout.CANARY, form)
-        array[:] = canary.astype(form.dtype)
+        array[:] = vectors
 
-    path = _named(path)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return _create_by_rename(path, build)
+    with _nothing_started(path):
+        path = _named(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return _create_by_rename(path, build)
 
 
 def _changed(name: str, old: Any, new: Any) -> str:
@@ -170,20 +198,22 @@ class Writer:
     """
 
     def __init__(self, path: Path) -> None:
-        path = _named(path)
-        if path.exists() and not path.is_dir():
-            raise InputError(
-                "a store is a folder, and this is a file",
-                where=str(path),
-                fix="name another path for the store",
-            )
+        with _nothing_started(path):
+            path = _named(path)
+            if path.exists() and not path.is_dir():
+                raise InputError(
+                    "a store is a folder, and this is a file",
+                    where=str(path),
+                    fix="name another path for the store",
+                )
         self.path = path
         self._alive = alive_lock(path)
         self._arrays: dict[tuple[str, str], zarr.Array] = {}
         self._fingerprint: Fingerprint | None = None
 
     def __enter__(self) -> Self:
-        self._alive.acquire(shared=True)
+        with _nothing_started(self.path):
+            self._alive.acquire(shared=True)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -329,6 +359,17 @@ class Writer:
         """Return a begun task's arrays, for comparing them and reading blocks back."""
         return SplitArrays(Files(self.path), task, split, self.fingerprint)
 
+    def stamp(self, task: str) -> tuple[int, int] | None:
+        """Return what tells a task from one that took its place since; None where it is not there.
+
+        Digests do not: a task that is embedded again has the same ones.
+        """
+        try:
+            status = (self.path / layout.task_path(check_name(task, "task")) / "zarr.json").stat()
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
     def drop_task(self, task: str) -> None:
         """Remove a task; at any moment it is there whole or not at all."""
         place = self.path / layout.task_path(check_name(task, "task"))
@@ -402,36 +443,6 @@ class Writer:
         attributes = {"geneb": record.dump()}
         if not _create_by_rename(place, lambda folder: _write_group(folder, attributes)):
             atomic_write(place / "zarr.json", _group_text(attributes, place))
-
-
-def consolidated_metadata(path: Path) -> dict[str, Any]:
-    """Return the root's ``consolidated_metadata``: the zarr.json of every node below it."""
-    files = open_store(path).files
-    found: dict[str, Any] = {}
-    level = files.names("")
-    while level:
-        below = []
-        for node in level:
-            found[node] = files.document(node)
-            if _is_group(found[node]):
-                below += [f"{node}/{name}" for name in files.names(node)]
-        level = below
-    return _inline({node: _consolidated(document) for node, document in found.items()})
-
-
-def _inline(metadata: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": "inline", "must_understand": False, "metadata": metadata}
-
-
-def _is_group(document: Any) -> bool:
-    return isinstance(document, dict) and document.get("node_type") == "group"
-
-
-def _consolidated(document: Any) -> Any:
-    # Groups within carry an empty one, so that Zarr does not look on the disk for their members.
-    if _is_group(document):
-        return {**document, "consolidated_metadata": _inline({})}
-    return document
 
 
 def check_rows(

@@ -16,7 +16,9 @@ CORE_PACKAGES = (
 )  # fmt: skip
 OPTIONAL_PACKAGES = (
     "torch", "transformers", "tokenizers", "safetensors", "huggingface_hub", "fsspec", "s3fs",
-    "distributed", "matplotlib", "pyarrow", "cuml",
+    "distributed", "matplotlib", "pyarrow",
+    # One library under three names: by conda, and from PyPI for each major version of CUDA.
+    "cuml", "cuml-cu12", "cuml-cu13",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 # Control, format (direction marks), surrogate, private-use and unassigned characters, and the
 # two line separators: none of them may reach a terminal or a table cell.
@@ -54,6 +55,12 @@ def json_text(text: str) -> str:
 def _json_escape(char: str) -> str:
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[first : first + 2].hex()}" for first in range(0, len(units), 2))
+
+
+def name_some(names: Sequence[str], shown: int = 8) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def markdown(text: str, limit: int = 200) -> str:

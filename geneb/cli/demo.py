@@ -74,6 +74,7 @@ def _probe(stores: list[Path], results: Path, display: Progress) -> list[list[st
     from geneb.benchmark.spec import load_spec
     from geneb.probing.chance import guess_scores
     from geneb.probing.run import probe
+    from geneb.reporting.formats import score_text
     from geneb.results import reported_value
     from geneb.stores import open_store
 
@@ -89,7 +90,7 @@ def _probe(stores: list[Path], results: Path, display: Progress) -> list[list[st
                     reported_value(_values(frame, model, task, regime, metric), spec.seeds)
                     for model in MODELS
                 ]
-                numbers = [f"{value:.3f}" for value in (*cells, guess[metric])]
+                numbers = [score_text(value) for value in (*cells, guess[metric])]
                 rows.append([task, regime, metric, *numbers])
     return rows
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(context: click.Context, *, as_json: bool) -> None:
     """Tell what is installed, what is missing and which command brings it."""
-    from geneb.base.canonical import pretty_json
+    from geneb.cli.console import print_json
     from geneb.diagnosis import diagnose
 
     diagnosis = diagnose(Path())
     if as_json:
-        click.echo(pretty_json(diagnosis.as_json()), nl=False)
+        print_json(diagnosis.as_json())
     else:
         _show(diagnosis)
     context.exit(0 if diagnosis.sound else 1)

@@ -86,7 +86,7 @@ def stop_at_signals() -> Iterator[StopFlag]:
     "replace_tasks",
     multiple=True,
     metavar="ID",
-    help="Drop this task from the store and embed it anew.",
+    help="Drop this task from the store and embed it anew; again each time that it is asked for.",
 )
 @click.option(
     "--store-dtype",

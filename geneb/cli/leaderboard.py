@@ -99,7 +99,7 @@ def show(paths: tuple[Path, ...], *, form: str, as_json: bool, **query: Any) -> 
     also those that are not shown.
     """
     from geneb.benchmark.spec import load_spec
-    from geneb.cli.console import status
+    from geneb.cli.console import print_json, status
     from geneb.reporting.entries import entries_of, read_leaderboard
     from geneb.reporting.shipped import shipped_folder
     from geneb.reporting.view import Query, look
@@ -114,7 +114,7 @@ def show(paths: tuple[Path, ...], *, form: str, as_json: bool, **query: Any) -> 
     if as_json or form == "json":
         facts = {"regime": asked.regime, "metric": asked.metric, "protocol": entries[0].protocol}
         models = [_describe(one, view, asked.by) for one in view.models]
-        click.echo(_json_text({**facts, "models": models}), nl=False)
+        print_json({**facts, "models": models})
     else:
         _print_table(view.table, form)
     if any(one.scores.own for one in view.models):
@@ -147,13 +147,6 @@ def _describe(one: Standing, view: View, by: str) -> dict[str, Any]:
         facts["tasks"] = scores.tasks
         facts["own_tasks"] = scores.own
     return facts
-
-
-def _json_text(value: Any) -> str:
-    from geneb.base.canonical import pretty_json
-    from geneb.base.text import json_text
-
-    return json_text(pretty_json(value))
 
 
 def _print_table(found: Table, form: str) -> None:

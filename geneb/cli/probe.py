@@ -67,9 +67,10 @@ def command(
 ) -> int:
     r"""Fit linear probes to the embeddings of one STORE or several.
 
-    Probes every complete task, or those named with --tasks, in three regimes: all train rows,
-    10 and 1 of each class. A task that is done already is kept; an interrupted probe is resumed
-    by the same command.
+    Probes every complete task that has labels, or those named with --tasks, in three regimes: all
+    train rows, 10 and 1 of each class. A task that is done already is kept; an interrupted probe
+    is resumed by the same command. Under other versions, another BLAS or number of threads all
+    tasks of a results folder are probed again, or none.
 
     \b
     geneb probe kmer.zarr --out results
@@ -112,7 +113,7 @@ def _convergence(fits: list[Fit]) -> str:
 
 
 def _print_json(outcomes: list[StoreOutcome]) -> None:
-    from geneb.base.canonical import pretty_json
+    from geneb.cli.console import print_json
     from geneb.results import summarise
 
     document: dict[str, Any] = {
@@ -131,7 +132,7 @@ def _print_json(outcomes: list[StoreOutcome]) -> None:
             for one in outcomes
         ]
     }
-    click.echo(pretty_json(document), nl=False)
+    print_json(document)
 
 
 def _print_table(outcomes: list[StoreOutcome]) -> None:
@@ -155,12 +156,13 @@ def _values(outcome: StoreOutcome, fits: list[Fit]) -> list[str]:
     """Return the cells of one regime: reported values, and how far the seeds lie apart."""
     import statistics
 
+    from geneb.reporting.formats import score_text
     from geneb.results import METRICS, reported_value
 
     cells = []
     for metric in METRICS:
         values = [getattr(fit, metric) for fit in fits]
-        cells.append(f"{reported_value(values, outcome.info.seeds):.3f}")
+        cells.append(score_text(reported_value(values, outcome.info.seeds)))
     if len(fits) == 1:
         return [*cells, "one fit"]
-    return [*cells, f"sd {statistics.stdev(fit.MCC for fit in fits):.3f}"]
+    return [*cells, f"sd {score_text(statistics.stdev(fit.MCC for fit in fits))}"]

@@ -25,7 +25,7 @@ def command() -> None:
 def list_tasks(*, category: str | None, as_json: bool) -> None:
     """List the benchmark's tasks in order."""
     from geneb.benchmark.spec import load_spec
-    from geneb.cli.console import table
+    from geneb.cli.console import print_json, table
 
     spec = load_spec()
     tasks = list(spec.tasks)
@@ -33,7 +33,7 @@ def list_tasks(*, category: str | None, as_json: bool) -> None:
         wanted = _find_category(category, spec)
         tasks = [task for task in tasks if task.category == wanted]
     if as_json:
-        _print_json(
+        print_json(
             [{"id": task.id, "label": task.label, "category": task.category} for task in tasks]
         )
     else:
@@ -52,12 +52,13 @@ def show_task(*, name: str, data: Path | None, as_json: bool) -> None:
     order.
     """
     from geneb.benchmark.spec import load_spec
+    from geneb.cli.console import print_json
 
     facts: dict[str, Any] = _find_task(name, data, load_spec())
     if data is not None:
         facts |= _describe_file(data / f"{facts['id']}.csv")
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         _print_facts(facts)
 
@@ -109,12 +110,6 @@ def _describe_file(path: Path) -> dict[str, Any]:
         },
         "left_out": task.left_out,
     }
-
-
-def _print_json(value: Any) -> None:
-    from geneb.base.canonical import pretty_json
-
-    click.echo(pretty_json(value), nl=False)
 
 
 def _print_facts(facts: dict[str, Any]) -> None:

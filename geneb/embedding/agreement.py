@@ -81,6 +81,25 @@ def check_begun(store: Store, rows: TaskRows) -> None:
         check_rows(arrays, entry.row_ids, entry.labels, f"{where}, {split}")
 
 
+def is_begun(store: Store, rows: TaskRows) -> bool:
+    """Return whether a task was begun with exactly these splits, rows and labels."""
+    try:
+        if store.unsealed_manifest(rows.id) is not None:
+            return False
+        check_begun(store, rows)
+    except (StoreError, FileNotFoundError):
+        return False
+    return True
+
+
+def is_complete(store: Store, task: str) -> bool:
+    """Return whether a task has a manifest, whatever a seal says of it."""
+    try:
+        return store.unsealed_manifest(task) is not None
+    except StoreError:
+        return False
+
+
 def class_warnings(rows: TaskRows) -> list[str]:
     """Return a sentence for each split that lacks classes of the other."""
     if not rows.classes:

@@ -34,19 +34,31 @@ class BatchPlan:
     padded_length: int
 
 
-def padded_length(length: int) -> int:
+def padded_length(length: int, max_length: int | None = None) -> int:
     """Return the step of the ladder that a length is padded to.
 
     Sixteen steps between a power of two and the next, none smaller than 4: at most 6.25 % of
     padding above 64.
+
+    Parameters
+    ----------
+    max_length
+        What the model can take: the ladder ends there, and a longer row is not padded.
     """
     if length <= _SMALLEST_STEP:
-        return _SMALLEST_STEP
-    step = max(_SMALLEST_STEP, (1 << (length - 1).bit_length()) // (2 * _STEPS_PER_OCTAVE))
-    return -(-length // step) * step
+        padded = _SMALLEST_STEP
+    else:
+        step = max(_SMALLEST_STEP, (1 << (length - 1).bit_length()) // (2 * _STEPS_PER_OCTAVE))
+        padded = -(-length // step) * step
+    return padded if max_length is None else max(length, min(padded, max_length))
 
 
-def plan_batches(lengths: Sequence[int], batching: Batching, token_budget: int) -> list[BatchPlan]:
+def plan_batches(
+    lengths: Sequence[int],
+    batching: Batching,
+    token_budget: int,
+    max_length: int | None = None,
+) -> list[BatchPlan]:
     """Group rows into batches, longest first, so that memory runs out early or never.
 
     Parameters
@@ -58,9 +70,11 @@ def plan_batches(lengths: Sequence[int], batching: Batching, token_budget: int) 
         length; ``alone``: one row at a time.
     token_budget
         Padded tokens a batch; a row longer than that is a batch of its own.
+    max_length
+        What the model can take, see `padded_length`.
     """
     if batching == "masked":
-        padded = np.array([padded_length(length) for length in lengths], dtype=np.int64)
+        padded = np.array([padded_length(length, max_length) for length in lengths], dtype=np.int64)
     else:
         padded = np.array(lengths, dtype=np.int64)
     order = np.argsort(-padded, kind="stable")

@@ -9,8 +9,9 @@ import numpy as np
 
 from geneb.embedding.engine import Engine, RowError, as_stored
 from geneb.embedding.plan import BlockJob, Copy, TaskPlan
-from geneb.errors import CorruptionError, WorkError
+from geneb.errors import CorruptionError, StoreError, WorkError
 from geneb.extractors.base import Item
+from geneb.stores import layout
 from geneb.stores.arrays import BlockArray
 from geneb.stores.model import Counts
 from geneb.stores.zarr_store import Writer
@@ -29,6 +30,15 @@ class PreparedBlock:
 
     job: BlockJob
     items: list[Item]
+
+
+@dataclass(frozen=True)
+class _SourceBlock:
+    """A block that rows are copied from, and the ids of its rows."""
+
+    key: tuple[str, str, int]
+    rows: np.ndarray
+    row_ids: np.ndarray
 
 
 class TaskWorker:
@@ -50,7 +60,7 @@ class TaskWorker:
         self._task = task
         self._truncated: Counter[str] = Counter()
         self._arrays: dict[tuple[str, str], BlockArray] = {}
-        self._source: tuple[tuple[str, str, int], np.ndarray] | None = None
+        self._source: _SourceBlock | None = None
 
     def intact(self, job: BlockJob) -> bool:
         """Return whether the block is in the store and passes its checksum."""
@@ -103,7 +113,13 @@ class TaskWorker:
             raise
 
     def write(self, job: BlockJob, rows: np.ndarray) -> None:
-        """Fill in the copied rows and write the block; blocks are written in order."""
+        """Fill in the copied rows and write the block; blocks are written in order.
+
+        Raises
+        ------
+        WorkError
+            If another process has replaced a task that rows are copied from.
+        """
         for copy in job.copies:
             rows[copy.target] = self._source_rows(job, copy, rows)[copy.source]
         self._writer.write_block(job.task, job.split, job.block, rows)
@@ -112,10 +128,38 @@ class TaskWorker:
         key = (copy.task, copy.split, copy.block)
         if key == (job.task, job.split, job.block):
             return own
-        if self._source is None or self._source[0] != key:
-            rows = self._array(copy.task, copy.split).read_block(copy.block)
-            self._source = (key, rows)
-        return self._source[1]
+        if self._source is None or self._source.key != key:
+            self._source = self._read_source(copy, job.task)
+        # Another process may have replaced the task since this one was planned.
+        split = self._task.splits[job.split]
+        wanted, found = split.row_ids[job.first + copy.target], self._source.row_ids
+        if copy.source.max() >= len(found) or not np.array_equal(found[copy.source], wanted):
+            raise self._replaced(copy.task)
+        return self._source.rows
+
+    def _read_source(self, copy: Copy, task: str) -> _SourceBlock:
+        writer = self._writer
+        try:
+            arrays = writer.split_arrays(copy.task, copy.split)
+            if copy.block >= arrays.embeddings.blocks:
+                raise self._replaced(copy.task)
+            # The ids last: if the task is replaced in between, they are not those of the plan.
+            rows = arrays.embeddings.read_block(copy.block)
+            first, last = layout.block_span(arrays.rows, writer.fingerprint.dim, copy.block)
+            row_ids = arrays.row_id.read()[first:last]
+        except (StoreError, FileNotFoundError) as error:
+            # Of a task that is complete, or our own, this is damage.
+            if copy.task == task or writer.store.manifest(copy.task) is not None:
+                raise
+            raise self._replaced(copy.task) from error
+        return _SourceBlock((copy.task, copy.split, copy.block), rows, row_ids)
+
+    def _replaced(self, task: str) -> WorkError:
+        return WorkError(
+            "a task that rows are copied from changed while the run was under way",
+            where=f"{self._writer.path}, task {task}",
+            fix="run the same command again",
+        )
 
     def _array(self, task: str, split: str) -> BlockArray:
         if (task, split) not in self._arrays:

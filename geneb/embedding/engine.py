@@ -77,7 +77,7 @@ class Engine:
             items = self.extractor.prepare(sequences)
         except GenebError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise WorkError(
                 f"extractor {self.extractor.name} failed in prepare()",
                 found=self._describe(error),
@@ -122,13 +122,16 @@ class Engine:
         """
         if self.extractor.batching != "masked":
             return _finite(self._in_batches(items))
-        widest = padded_length(max(item.length for item in items))
+        widest = padded_length(max(item.length for item in items), self.extractor.max_length)
         return _finite(self._forward(items, np.arange(len(items)), widest))
 
     def _in_batches(self, items: Sequence[Item]) -> np.ndarray:
         lengths = [item.length for item in items]
         vectors: np.ndarray | None = None
-        for plan in plan_batches(lengths, self.extractor.batching, self.token_budget):
+        extractor = self.extractor
+        for plan in plan_batches(
+            lengths, extractor.batching, self.token_budget, extractor.max_length
+        ):
             batch = self._forward(items, plan.rows, plan.padded_length)
             if vectors is None:
                 vectors = np.empty((len(items), batch.shape[1]), dtype=np.float32)
@@ -142,7 +145,7 @@ class Engine:
             layers = self.extractor.forward(Batch([items[row] for row in rows], width), (LAST,))
         except GenebError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not _is_out_of_memory(error):
                 raise RowError(
                     f"extractor {self.extractor.name} failed in forward()",
@@ -196,7 +199,7 @@ class Engine:
         self._dim = rows.shape[1]
         return rows
 
-    def _describe(self, error: Exception) -> str:
+    def _describe(self, error: BaseException) -> str:
         """Return an error of the extractor's, and the line of its file that it came from."""
         module = sys.modules.get(type(self.extractor).__module__)
         return describe_failure(error, Path(getattr(module, "__file__", None) or "unknown"))

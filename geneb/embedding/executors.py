@@ -19,7 +19,9 @@ def run_serial(
 ) -> bool:
     """Run jobs in order: the next block is prepared, and the last written, while one computes.
 
-    At most two blocks are in memory at a time.
+    In memory at a time are the rows of the block that is computed and those of the block that is
+    written, Zarr's encoded copy of the latter, the one block that rows were last copied from, and
+    the items of two blocks: the one that is computed and the one that is prepared.
 
     Parameters
     ----------

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from geneb.base import env
 from geneb.stores.model import RunRecord
@@ -86,7 +84,7 @@ def run_record(
     Parameters
     ----------
     options
-        As parsed, see `shareable`.
+        As parsed; of places only what `geneb.base.locations.shareable` tells.
     outcome
         ``finished`` or ``stopped``; None while it goes on, and for ever if it is killed or fails.
     """
@@ -116,26 +114,6 @@ def run_record(
 def installed_versions() -> dict[str, str]:
     """Return what `env.versions` does, looked up once: it takes a tenth of a second."""
     return env.versions()
-
-
-def shareable(location: str | Path) -> str:
-    """Return what may be told to others of where something lies.
-
-    Of a path that is its base name; of an address everything but user, password, query and
-    fragment. A hub id such as ``organisation/model`` stays whole, unless a file is there.
-    """
-    text = str(location)
-    if "://" in text:
-        parts = urlsplit(text)
-        host = parts.netloc.rpartition("@")[2]
-        return parts._replace(netloc=host, query="", fragment="").geturl()
-    path = Path(location)
-    is_hub_id = (
-        isinstance(location, str) and len(path.parts) == 2 and path.parts[0].strip(".~/") != ""
-    )
-    if is_hub_id and not path.exists():
-        return text
-    return path.name or path.resolve().name
 
 
 def _now() -> str:

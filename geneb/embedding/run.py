@@ -7,17 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from geneb.base.files import check_name
+import numpy as np
+from pydantic import ValidationError
+
+from geneb.base.locations import shareable
 from geneb.base.progress import Progress, Silent
-from geneb.benchmark.spec import load_spec
+from geneb.base.text import plain
+from geneb.benchmark.spec import load_model_meta, load_spec
 from geneb.embedding.agreement import check_replacements
 from geneb.embedding.batches import DEFAULT_TOKEN_BUDGET
 from geneb.embedding.canary import canary_digest, make_canary
 from geneb.embedding.engine import Engine
-from geneb.embedding.record import EmbedSummary, RunClock, new_run_id, shareable
+from geneb.embedding.record import EmbedSummary, RunClock, new_run_id
 from geneb.embedding.session import Session, TaskInput
 from geneb.errors import GenebError, InputError, WorkError
-from geneb.extractors.registry import load
+from geneb.extractors.base import Extractor
+from geneb.extractors.registry import load, models, named
+from geneb.stores.arrays import vectors_digest
 from geneb.stores.model import FORMAT, VERSION, CanaryRef, Fingerprint, ModelRef, Root, StoreDtype
 from geneb.stores.reader import ordered_splits
 from geneb.stores.zarr_store import Writer
@@ -59,7 +65,9 @@ def embed(
     available
         Take the tasks whose CSVs are there instead of asking for all 100.
     replace_tasks
-        Ids of tasks to drop from the store and embed anew.
+        Ids of tasks to drop from the store and embed anew. One that was begun with the CSV as it
+        is is resumed instead; of several processes that are given the same one at a time, one
+        replaces it. A later run with the same argument replaces it again.
     batch_tokens
         Padded tokens a batch; of an existing store, it must be what the store was created with.
     store_dtype
@@ -67,7 +75,8 @@ def embed(
     device, weights
         Passed to the extractor.
     model_id
-        The name under which the store is known; by default the model's id or the class's name.
+        The name under which the store of an extractor of one's own is known; by default the
+        class's name.
     progress, stop
         Told how far the run is; asked before each block whether it shall stop.
 
@@ -92,12 +101,13 @@ def embed(
     wanted = ordered_splits({*DEFAULT_SPLITS, *splits})
     files = find_task_files(Path(data), list(tasks), load_spec(), available=available)
     loaded = load(model, device=device, weights=weights)
-    name = check_name(model_id or loaded.model_id, "model")
+    name = named(loaded, model_id)
     inputs = [TaskInput(path, scan_task(path, wanted)) for path in files]
     check_replacements(replace_tasks, [task.rows for task in inputs])
     engine = Engine(loaded.extractor, batch_tokens or DEFAULT_TOKEN_BUDGET)
+    described = _fingerprint(loaded.extractor, store_dtype)
     canary = make_canary(engine, store_dtype)
-    fingerprint = _fingerprint(engine, canary.shape[1], store_dtype)
+    fingerprint = described.model_copy(update={"dim": canary.shape[1]})
     summary = EmbedSummary(
         store=str(writer.path),
         model=name,
@@ -123,7 +133,7 @@ def embed(
         writer, engine, summary, clock=clock, options=options, progress=progress, stop=stop
     )
     with _resumable(writer.path), writer:
-        session.open(_root(engine, fingerprint, summary), canary, batch_tokens)
+        session.open(_root(engine, fingerprint, canary, summary), canary, batch_tokens)
         session.embed_tasks(inputs, frozenset(replace_tasks))
         session.finish()
     return summary
@@ -146,24 +156,43 @@ def _resumable(store: Path) -> Iterator[None]:
         ) from error
 
 
-def _fingerprint(engine: Engine, dim: int, store_dtype: StoreDtype) -> Fingerprint:
-    extractor = engine.extractor
+def _fingerprint(extractor: Extractor, store_dtype: StoreDtype) -> Fingerprint:
+    """Return the fingerprint of an extractor that has not embedded anything yet.
+
+    Its ``dim`` is a placeholder until then.
+
+    Raises
+    ------
+    InputError
+        If the extractor describes itself in fields of another kind.
+    """
     description = extractor.describe()
-    return Fingerprint(
-        extractor=extractor.name,
-        numerics_version=extractor.numerics_version,
-        parameters=dict(description.parameters),
-        weights=description.weights,
-        tokenizer=description.tokenizer,
-        file=description.file,
-        compute_dtype=description.compute_dtype,
-        matmul_precision=description.matmul_precision,
-        store_dtype=store_dtype,
-        dim=dim,
-    )
+    try:
+        return Fingerprint(
+            extractor=extractor.name,
+            numerics_version=extractor.numerics_version,
+            parameters=dict(description.parameters),
+            weights=description.weights,
+            tokenizer=description.tokenizer,
+            file=description.file,
+            compute_dtype=description.compute_dtype,
+            matmul_precision=description.matmul_precision,
+            store_dtype=store_dtype,
+            dim=1,
+        )
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+        raise InputError(
+            f"extractor {extractor.name} describes itself in fields of another kind",
+            where="describe()",
+            expected="what geneb.extractors.base.Description says of each",
+            found=plain("; ".join(faults), limit=1000),
+        ) from error
 
 
-def _root(engine: Engine, fingerprint: Fingerprint, summary: EmbedSummary) -> Root:
+def _root(
+    engine: Engine, fingerprint: Fingerprint, canary: np.ndarray, summary: EmbedSummary
+) -> Root:
     """Return what the root of a store says that this run creates."""
     data = load_spec().data
     return Root(
@@ -171,12 +200,23 @@ def _root(engine: Engine, fingerprint: Fingerprint, summary: EmbedSummary) -> Ro
         version=VERSION,
         fingerprint_id=fingerprint.id,
         fingerprint=fingerprint,
-        model=ModelRef(
-            id=summary.model, display=summary.model, params=None, licence=None, source=None
-        ),
-        canary=CanaryRef(sequences_sha256=canary_digest()),
+        model=_model_ref(summary.model),
+        canary=CanaryRef(sequences_sha256=canary_digest(), vectors_sha256=vectors_digest(canary)),
         token_budget=engine.token_budget,
-        dataset={"repository": data.repo, "revision": data.revision, "compared": False},
+        benchmark_data={"repository": data.repo, "revision": data.revision, "compared": False},
         created_by=summary.run,
         seal=None,
+    )
+
+
+def _model_ref(name: str) -> ModelRef:
+    """Return what the registry and the benchmark know of a model of this name."""
+    built_in, facts = models().get(name), load_model_meta().find(name)
+    known = built_in or facts
+    return ModelRef(
+        id=name,
+        display=known.display if known else name,
+        params=facts.params if facts else None,
+        licence=facts.licence if facts else None,
+        source=facts.hub_id or facts.url if facts else None,
     )

@@ -11,7 +11,13 @@ import numpy as np
 
 from geneb.base.progress import Progress
 from geneb.benchmark.spec import load_spec
-from geneb.embedding.agreement import check_begun, check_complete, class_warnings
+from geneb.embedding.agreement import (
+    check_begun,
+    check_complete,
+    class_warnings,
+    is_begun,
+    is_complete,
+)
 from geneb.embedding.blocks import TaskWorker
 from geneb.embedding.canary import check_drift, check_sequences, tolerance
 from geneb.embedding.engine import Engine
@@ -22,7 +28,7 @@ from geneb.errors import InputError, WorkError
 from geneb.stores.model import Root, RunRecord
 from geneb.stores.reader import Store
 from geneb.stores.zarr_store import Writer, create_store
-from geneb.tasks.read import Task, TaskRows, read_task
+from geneb.tasks.read import Split, SplitRows, Task, TaskRows, read_task
 
 
 class _Stopped(Exception):  # noqa: N818 - not an error
@@ -47,17 +53,27 @@ class TaskInput:
         Raises
         ------
         WorkError
-            If the file is not what it was when it was scanned.
+            If its rows, labels or classes are not what they were when it was scanned.
         """
         task = read_task(self.path, list(self.rows.splits))
-        for split, entry in self.rows.splits.items():
-            if not np.array_equal(task.splits[split].row_ids, entry.row_ids):
-                raise WorkError(
-                    "this file changed while the run was under way",
-                    where=str(self.path),
-                    fix="embed again once nothing writes to it",
-                )
+        same = task.classes == self.rows.classes and all(
+            _same_rows(task.splits[split], entry) for split, entry in self.rows.splits.items()
+        )
+        if not same:
+            raise WorkError(
+                "this file changed while the run was under way",
+                where=str(self.path),
+                fix="embed again once nothing writes to it",
+            )
         return task
+
+
+def _same_rows(read: Split, scanned: SplitRows) -> bool:
+    if read.labels is None or scanned.labels is None:
+        same_labels = read.labels is scanned.labels
+    else:
+        same_labels = np.array_equal(read.labels, scanned.labels)
+    return same_labels and np.array_equal(read.row_ids, scanned.row_ids)
 
 
 class Session:
@@ -74,7 +90,8 @@ class Session:
     clock, options
         For the run's record.
     progress, stop
-        Told how far the run is; asked before each block whether it shall stop.
+        Told how far the run is; asked before each task and for each block, whether it is
+        computed or was found, whether it shall stop.
     """
 
     def __init__(
@@ -96,6 +113,7 @@ class Session:
         self._progress = progress
         self._stop = stop
         self._recorded = False
+        self._to_replace: dict[str, tuple[int, int] | None] = {}
 
     def open(self, root: Root, canary: np.ndarray, batch_tokens: int | None) -> None:
         """Create the store, or compare the one that is there with what would be created.
@@ -138,6 +156,9 @@ class Session:
     def embed_tasks(self, tasks: Sequence[TaskInput], replace: Collection[str]) -> None:
         """Embed what is not complete, task by task, until done or stopped.
 
+        A task to be replaced is dropped once its turn has come, unless it is the beginning of
+        just what is wanted, or another process has replaced it since this one was planned.
+
         Raises
         ------
         StoreError
@@ -145,6 +166,7 @@ class Session:
         WorkError
             If the model breaks its contract; complete tasks stay complete.
         """
+        self._to_replace = {name: self._writer.stamp(name) for name in replace}
         plans = self._plan([task.rows for task in tasks], replace)
         if not plans:
             return
@@ -153,8 +175,7 @@ class Session:
         try:
             self._announce(plans)
             for plan in plans:
-                name = plan.rows.id
-                self._embed_task(plan, inputs[name], replace=name in replace)
+                self._embed_task(plan, inputs[plan.rows.id])
         except _Stopped:
             self.summary.stopped = True
         finally:
@@ -196,19 +217,28 @@ class Session:
         )
         self._progress.start(rows, "rows")
 
-    def _embed_task(self, plan: TaskPlan, task: TaskInput, *, replace: bool) -> None:
+    def _embed_task(self, plan: TaskPlan, task: TaskInput) -> None:
         """Hold the task's claim, and embed it unless another process has done so meanwhile."""
         self._leave_if_stopped()
         with self._writer.claim(task.id, self._waiting_for(task.id)):
-            if replace:
-                self._writer.drop_task(task.id)
+            if task.id in self._to_replace:
+                self._drop_unless_replaced(plan.rows)
             store = self._writer.store
-            if task.id in store.task_ids():
+            if store.manifest(task.id) is not None:
                 check_complete(store, plan.rows)
                 self.summary.complete.append(task.id)
                 self._progress.advance(sum(job.last - job.first for job in plan.jobs), task.id)
                 return
             self._embed_claimed(plan, task)
+
+    def _drop_unless_replaced(self, rows: TaskRows) -> None:
+        """Drop a task that is to be replaced; called by the holder of its claim."""
+        writer = self._writer
+        store = writer.store
+        unchanged = writer.stamp(rows.id) == self._to_replace[rows.id]
+        replaced = not unchanged and is_complete(store, rows.id)
+        if not replaced and not is_begun(store, rows):
+            writer.drop_task(rows.id)
 
     def _waiting_for(self, name: str) -> Callable[[], None]:
         """Return what a claim calls again and again while another process holds it."""
@@ -242,8 +272,9 @@ class Session:
         todo = self._jobs_left(plan, worker)
         if not run_serial(todo, worker, stop=self._stop, done=self._block_written):
             raise _Stopped
-        classes = list(content.classes) or None
-        writer.commit_task(task.id, worker.counts(plan), classes, content.left_out)
+        # Of the scan, as the labels that were stored are: the file may have changed since.
+        classes = list(plan.rows.classes) or None
+        writer.commit_task(task.id, worker.counts(plan), classes, plan.rows.left_out)
         self.summary.embedded.append(task.id)
 
     def _jobs_left(self, plan: TaskPlan, worker: TaskWorker) -> list[BlockJob]:
@@ -251,6 +282,7 @@ class Session:
         left = []
         for job in plan.jobs:
             if worker.intact(job):
+                self._leave_if_stopped()
                 worker.prepare(job)  # a manifest's counts need every block's items
                 self._progress.advance(job.last - job.first, job.task)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geneb.probing.protocol import score
+from geneb.probing.metrics import score
 
 DRAWS = 100
 _SEED = 13

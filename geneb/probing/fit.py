@@ -11,8 +11,9 @@ import numpy as np
 from geneb.errors import InputError
 from geneb.probing.backends import Backend, LinearFit
 from geneb.probing.convergence import gradient_norm
+from geneb.probing.metrics import score
 from geneb.probing.predict import predict_together
-from geneb.probing.protocol import Protocol, Regime, draw, score, short_classes
+from geneb.probing.protocol import Protocol, Regime, draw, short_classes
 from geneb.results import Fit
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from geneb.base import env
 from geneb.base.progress import Progress
-from geneb.errors import Fault, GenebError
+from geneb.errors import Fault, GenebError, WorkError
 from geneb.probing.backends import Backend
 from geneb.probing.fit import TaskArrays, probe_task
+from geneb.probing.folder import check_folder, open_for_writing
 from geneb.probing.protocol import Protocol
 from geneb.results import (
     Fit,
@@ -19,7 +21,6 @@ from geneb.results import (
     RunInfo,
     TaskResults,
     complete_regimes,
-    open_for_writing,
 )
 from geneb.stores import Store
 
@@ -89,7 +90,7 @@ class StoreJob:
     Raises
     ------
     InputError
-        If ``out`` holds results of this model that were made otherwise.
+        If ``out`` holds results of this model that were made otherwise; see `check_folder`.
     """
 
     def __init__(
@@ -107,12 +108,25 @@ class StoreJob:
         self._backend = backend
         self._progress = progress
         self._info = describe_run(store, protocol, backend)
+        self._out = out
         self._folder: ResultsFolder | None = None
+        self._kept: dict[str, dict[str, list[Fit]]] = {}
         if out is not None:
-            self._folder, note = open_for_writing(out, self._info)
+            check_folder(out, self._info, task_ids)
+
+    def open(self) -> None:
+        """Open the results folder and look at what is done already; before all else.
+
+        Raises
+        ------
+        InputError
+            If nothing can be written there.
+        """
+        if self._out is not None:
+            self._folder, note = open_for_writing(self._out, self._info, self._task_ids)
             if note:
-                progress.say(note)
-        self._kept = {task_id: self._read_kept(task_id) for task_id in task_ids}
+                self._progress.say(note)
+        self._kept = {task_id: self._read_kept(task_id) for task_id in self._task_ids}
 
     def fits_ahead(self) -> int:
         """Return the number of fits that `run` makes if no task fails."""
@@ -124,7 +138,8 @@ class StoreJob:
         try:
             for task_id in self._task_ids:
                 try:
-                    results.append(self._probe(task_id))
+                    with self._failing_alone(task_id):
+                        results.append(self._probe(task_id))
                 except GenebError as error:
                     failures.append(_fault(error, f"{self._store.path}, task {task_id}"))
                     self._progress.say(f"{task_id} failed: {error.problem}")
@@ -137,6 +152,30 @@ class StoreJob:
                     failures.append(_fault(error, str(self._folder.path)))
         folder = self._folder.path if self._folder else None
         return StoreOutcome(self._info, results, failures, folder)
+
+    @contextlib.contextmanager
+    def _failing_alone(self, task_id: str) -> Iterator[None]:
+        """Make what one task's numbers or size can raise a failure of that task."""
+        again = f"`geneb probe {self._store.path} --tasks {task_id}`"
+        try:
+            yield
+        except GenebError:
+            raise
+        except MemoryError as error:
+            raise WorkError(
+                "there was not enough memory to fit this task",
+                where=f"{self._store.path}, task {task_id}",
+                found=str(error) or "memory ran out",
+                fix=f"free memory or take a larger machine, then {again}",
+            ) from error
+        except (ValueError, ArithmeticError) as error:
+            raise WorkError(
+                "this task could not be fitted",
+                where=f"{self._store.path}, task {task_id}",
+                found=f"{type(error).__name__}: {error}",
+                fix=f"check its embeddings with `geneb store verify {self._store.path}`, "
+                f"then {again}",
+            ) from error
 
     def _read_kept(self, task_id: str) -> dict[str, list[Fit]]:
         """Return the fits of each regime that an earlier run has left complete."""
@@ -174,7 +213,7 @@ class StoreJob:
         if missing.regimes:
             if self._folder and not done:
                 # Results of other embeddings must not outlive a task that fails now.
-                self._folder.task_path(task_id).unlink(missing_ok=True)
+                self._folder.remove_task(task_id)
             for fit in self._fit(task_id, missing):
                 done.setdefault(fit.regime, []).append(fit)
             if self._folder:

@@ -1,15 +1,13 @@
-"""What a probe is: regimes, seeds, the few-shot draw, the metrics; each set of them has an id."""
+"""What a probe is: regimes, seeds, the few-shot draw; each set of them has an id."""
 
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from geneb.errors import InputError
 
@@ -166,19 +164,3 @@ def short_classes(labels: np.ndarray, shots: int | None) -> int:
         return 0
     _, counts = np.unique(labels, return_counts=True)
     return int((counts < shots).sum())
-
-
-def score(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Return scikit-learn's MCC, accuracy and macro-F1 of predictions.
-
-    MCC is 0 where truth or predictions are of one class. A class that stands only in truth, or
-    only in the predictions, counts in macro-F1 with 0.
-    """
-    with warnings.catch_warnings():
-        # That these degenerate cases are 0 is stated above; nobody needs a line for each fit.
-        warnings.simplefilter("ignore", UserWarning)
-        return {
-            "MCC": float(matthews_corrcoef(truth, predicted)),
-            "Acc": float(accuracy_score(truth, predicted)),
-            "F1": float(f1_score(truth, predicted, average="macro")),
-        }

@@ -9,8 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 from geneb.base.progress import Progress, Silent
+from geneb.base.text import name_some
 from geneb.benchmark.spec import load_spec
-from geneb.errors import InputError, WorkError
+from geneb.errors import GenebError, InputError, WorkError
 from geneb.probing.backends import Backend, SklearnBackend, open_backend
 from geneb.probing.job import StoreJob, StoreOutcome
 from geneb.probing.protocol import GENEB_LR_1, Protocol, choose_protocol
@@ -54,7 +55,8 @@ def probe(
         Folder for the results, one sub-folder a model; an interrupted probe is resumed from it.
         Default is None: nothing is written.
     tasks
-        Ids, labels, categories or globs. Default is every complete task of each store.
+        Ids, labels, categories or globs. Default is every complete task of each store that has
+        labels.
     regimes, seeds
         Default is the protocol's. Other seeds give results another protocol's name.
     protocol, backend
@@ -71,8 +73,8 @@ def probe(
     Raises
     ------
     InputError, NotFoundError, StoreError
-        If nothing was started: a wrong argument, something that is not a store, an ``out`` that
-        holds other results.
+        If nothing was started: a wrong argument, something that is not a store, a task without
+        labels that ``tasks`` means, an ``out`` that holds other results or cannot be written to.
     ProbeError
         If tasks failed; all others are done.
 
@@ -126,10 +128,12 @@ def run_probe(
     """
     opened = [one if isinstance(one, Store) else open_store(one) for one in stores]
     _refuse_twins(opened, out)
-    chosen = [(store, _select_tasks(store, tasks)) for store in opened]
+    chosen = [(store, _select_tasks(store, tasks, progress)) for store in opened]
     jobs = [
         StoreJob(store, task_ids, protocol, backend, out, progress) for store, task_ids in chosen
     ]
+    for job in jobs:
+        job.open()
     progress.start(sum(job.fits_ahead() for job in jobs), "fits")
     try:
         return [job.run() for job in jobs]
@@ -150,7 +154,8 @@ def _refuse_twins(stores: Sequence[Store], out: Path | None) -> None:
         )
 
 
-def _select_tasks(store: Store, patterns: Sequence[str]) -> list[str]:
+def _select_tasks(store: Store, patterns: Sequence[str], progress: Progress) -> list[str]:
+    """Return the tasks to probe; what has no labels is left out, unless it was asked for."""
     available = store.task_ids()
     if not available:
         raise InputError(
@@ -158,4 +163,22 @@ def _select_tasks(store: Store, patterns: Sequence[str]) -> list[str]:
             where=str(store.path),
             fix="run `geneb embed` on it again: it resumes where it stopped",
         )
-    return select(patterns, available, load_spec())
+    selected = select(patterns, available, load_spec())
+    bare = [task_id for task_id in selected if _is_unlabelled(store, task_id)]
+    if bare and (patterns or len(bare) == len(selected)):
+        raise InputError(
+            "tasks without labels cannot be probed",
+            where=str(store.path),
+            found=name_some(bare),
+            fix="name tasks with labels in --tasks, or embed them again from CSVs with labels",
+        )
+    if bare:
+        progress.say(f"{store.path}: left out, because they have no labels: {name_some(bare)}")
+    return [task_id for task_id in selected if task_id not in bare]
+
+
+def _is_unlabelled(store: Store, task_id: str) -> bool:
+    try:
+        return store.task(task_id).classes is None
+    except GenebError:  # a damaged manifest is that task's failure, once its turn comes
+        return False

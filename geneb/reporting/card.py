@@ -11,6 +11,7 @@ from geneb.benchmark.spec import load_model_meta, load_spec
 from geneb.errors import InputError
 from geneb.extractors.registry import models
 from geneb.reporting.aggregate import aggregate
+from geneb.reporting.formats import cell_text
 from geneb.results import METRICS, RUN_FILE, ResultsFolder
 from geneb.stores import Store, open_store
 from geneb.stores.model import Counts
@@ -161,7 +162,7 @@ def _scores(folder: ResultsFolder) -> Iterator[str]:
             aggregate({task: scores[metric] for task, scores in tasks.items()}, spec)
             for metric in METRICS
         ]
-        macro = " | ".join("-" if one.macro is None else f"{one.macro:.3f}" for one in found)
+        macro = " | ".join(cell_text(one.macro) for one in found)
         yield f"| {markdown(regime)} | {len(found[0].tasks)}/{len(spec.tasks)} | {macro} |"
 
 

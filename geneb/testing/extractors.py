@@ -272,7 +272,9 @@ class ExtractorContract:
         items = extractor.prepare(self.sequences)
         longest = max(item.length for item in items)
 
-        wide = extractor.forward(Batch(items, padded_length(2 * longest)), self.layers)
+        wide = extractor.forward(
+            Batch(items, padded_length(2 * longest, extractor.max_length)), self.layers
+        )
 
         for row, item in enumerate(items):
             alone = extractor.forward(Batch([item], item.length), self.layers)
@@ -346,7 +348,9 @@ class ExtractorContract:
         assert len(items) == len(sequences), f"{len(sequences)} sequences, {len(items)} items"
         lengths = [item.length for item in items]
         rows: dict[str, list[np.ndarray]] = {layer: [np.empty(0)] * len(items) for layer in layers}
-        for plan in plan_batches(lengths, extractor.batching, self.token_budget):
+        for plan in plan_batches(
+            lengths, extractor.batching, self.token_budget, extractor.max_length
+        ):
             batch = Batch([items[row] for row in plan.rows], plan.padded_length)
             found = extractor.forward(batch, layers)
             assert set(found) == set(layers), f"asked for {layers}, got {list(found)}"
@@ -384,7 +388,9 @@ def _check_array(array: np.ndarray, rows: int) -> None:
 
 def _forward(extractor: Extractor, items: Sequence[Item]) -> np.ndarray:
     longest = max(item.length for item in items)
-    array = extractor.forward(Batch(items, padded_length(longest)), (LAST,))[LAST]
+    array = extractor.forward(Batch(items, padded_length(longest, extractor.max_length)), (LAST,))[
+        LAST
+    ]
     _check_array(array, len(items))
     return array.copy()
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from geneb.base.canonical import row_ids
 from geneb.embedding.canary import canary_digest
+from geneb.stores.arrays import vectors_digest
 from geneb.stores.layout import CANARY_ROWS, block_count, block_span
 from geneb.stores.model import (
     FORMAT,
@@ -146,7 +147,8 @@ def write_store(path: Path, content: StoreContent, *, seal: bool = True) -> Path
 
 def create_empty(path: Path, content: StoreContent) -> bool:
     """Create the store without its tasks unless it is there; return whether this call made it."""
-    return create_store(path, _root(content.fingerprint), content.canary, make_run(RUN))
+    canary = content.canary.astype(content.store_dtype)
+    return create_store(path, _root(content.fingerprint, canary), canary, make_run(RUN))
 
 
 def write_task(writer: Writer, name: str, task: TaskContent) -> None:
@@ -166,16 +168,16 @@ def write_split(writer: Writer, task: str, split: str, embeddings: np.ndarray) -
         writer.write_block(task, split, index, embeddings[first:last])
 
 
-def _root(fingerprint: Fingerprint) -> Root:
+def _root(fingerprint: Fingerprint, canary: np.ndarray) -> Root:
     return Root(
         format=FORMAT,
         version=VERSION,
         fingerprint_id=fingerprint.id,
         fingerprint=fingerprint,
         model=ModelRef(id=MODEL, display="Made by hand", params=None, licence=None, source=None),
-        canary=CanaryRef(sequences_sha256=canary_digest()),
+        canary=CanaryRef(sequences_sha256=canary_digest(), vectors_sha256=vectors_digest(canary)),
         token_budget=1024,
-        dataset={},
+        benchmark_data={},
         created_by=RUN,
         seal=None,
     )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from support.command import Outcome, geneb
 from support.source import project_settings
 
 from geneb import diagnosis
+from geneb.base import env
 from geneb.extractors.registry import model_ids
 
 # Stands in for torch where a test is about something else: importing torch takes seconds.
@@ -37,7 +41,7 @@ def with_metadata(tmp_path):
     """Run it where a package of this version and these requirements seems to be installed."""
 
     def run(name: str, version: str, *lines: str) -> Outcome:
-        folder = tmp_path / f"{name}-{version}.dist-info"
+        folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
         folder.mkdir()
         text = "\n".join(("Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", *lines))
         (folder / "METADATA").write_text(text + "\n", encoding="utf-8")
@@ -185,6 +189,48 @@ def test_the_devices_that_torch_sees_are_listed(tmp_path):
 
     assert [device["name"] for device in devices] == ["cpu", "cuda:0", "cuda:1"]
     assert devices[2] == {"name": "cuda:1", "description": "Card", "memory_bytes": 2**30}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [one for one in diagnosis.DATA_FILES["geneb.leaderboard"] if one != "verifications/*.json"],
+)
+def test_the_leaderboard_s_data_is_missed(tmp_path, monkeypatch, root, pattern):
+    """Each kind of file, at any depth; folders of the right name are no files."""
+    room = tmp_path / "leaderboard"
+    shutil.copytree(root / "leaderboard", room)
+    for path in room.glob(pattern):
+        path.unlink()
+        path.mkdir()
+    monkeypatch.setattr(diagnosis.importlib.resources, "files", lambda _: room)
+    monkeypatch.setattr(
+        diagnosis, "DATA_FILES", {"geneb.leaderboard": diagnosis.DATA_FILES["geneb.leaderboard"]}
+    )
+
+    (gone,) = (check for check in diagnosis._data_file_checks() if not check.holds)
+
+    assert gone.what == f"geneb.leaderboard brings {pattern}"
+    assert gone.found == "nothing"
+
+
+def test_every_library_that_an_extra_brings_is_recorded(root):
+    """Under the name of the distribution that provides it; what only tests need is not."""
+    extras = project_settings(root)["project"]["optional-dependencies"]
+    brought = {
+        canonicalize_name(Requirement(line).name)
+        for extra in extras.keys() - {"test", "all"}
+        for line in extras[extra]
+    }
+
+    recorded = {canonicalize_name(name) for name in env.CORE_PACKAGES + env.OPTIONAL_PACKAGES}
+
+    assert brought <= recorded
+
+
+@pytest.mark.parametrize("name", ["cuml", "cuml-cu12", "cuml-cu13"])
+def test_the_version_of_cuml_is_told_whatever_provides_it(with_metadata, name):
+    """From PyPI its name says for which CUDA it was built."""
+    assert with_metadata(name, "25.10.0").json["versions"][name] == "25.10.0"
 
 
 def test_files_and_rooms_that_are_gone_are_named(monkeypatch):

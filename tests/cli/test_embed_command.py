@@ -114,7 +114,7 @@ def test_adding_to_a_store_and_finding_it_complete(embed, made, tmp_path):
         (["--model", "onehot128"], ["extractor", "'kmer' -> 'onehot'"]),
         (["--model", "kmer4", "--store-dtype", "float16"], ["store_dtype", "'float32'"]),
         (["--model", "kmer4", "--batch-tokens", "100"], ["16384", "--batch-tokens 100"]),
-        (["--model", "kmer4", "--model-id", "other"], ["another name", "kmer4", "other"]),
+        (["--model", "kmer4", "--model-id", "other"], ["keeps its name", "kmer4", "other"]),
         (["--model", "kmer4", "--tasks", "mixed", "--splits", "dev"], ["no rows", "'dev'"]),
         (["--model", "kmer4", "--tasks", "mixed", "--replace-task", "three"], ["three", "--tasks"]),
     ],

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import pytest
 from support.command import check_mistake, geneb
 from support.plain_loop import plain_loop
 from support.small_stores import kmer_frequencies, random_task, write_store
+
+from geneb.base.env import cores
+from geneb.cli.probe import _values
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +118,65 @@ def test_other_results_in_the_folder_are_not_touched(store, tmp_path):
     out = ("--out", tmp_path / "out", "--regimes", "1shot")
     assert geneb("probe", store, *out).code == 0
     check_mistake(geneb("probe", store, *out, "--seeds", "1,2"), "another run", "13", "[1, 2]")
+
+
+def test_tasks_without_labels_are_no_failure(tmp_path):
+    """Left out with a word on stderr; asked for, they are a mistake."""
+    bare = random_task()
+    bare.train_labels = bare.test_labels = None
+    store = write_store(tmp_path / "s.zarr", {"good": random_task(), "bare": bare})
+    args = ("probe", store, "--out", tmp_path / "out", "--regimes", "full")
+    done = geneb(*args)
+    assert done.code == 0, done.err
+    assert "left out, because they have no labels: bare" in done.err
+    check_mistake(geneb(*args, "--tasks", "bare"), "without labels", "bare", "--tasks")
+
+
+def test_an_out_that_cannot_be_written_to(store, tmp_path):
+    """Nothing was started: exit code 2."""
+    (tmp_path / "file").write_text("mine")
+    for out in (tmp_path / "file", tmp_path / "file/below"):
+        check_mistake(geneb("probe", store, "--out", out), "cannot be written", "--out")
+
+
+@pytest.mark.skipif(cores() < 2, reason="one core has one thread")
+def test_another_number_of_threads_and_some_tasks(tmp_path):
+    """Refused, with the difference and the tasks that would drop out of results.json."""
+    store = write_store(tmp_path / "s.zarr", {"one": random_task(), "two": random_task(1)})
+    args = ("probe", store, "--out", tmp_path / "out", "--regimes", "full")
+    # Each BLAS has a variable of its own.
+    variables = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    first = geneb(*args, env=dict.fromkeys(variables, "1"))
+    assert first.code == 0, first.err
+    written = (tmp_path / "out/small-model/results.json").read_text()
+    again = geneb(*args, "--tasks", "one", env=dict.fromkeys(variables, "2"))
+    check_mistake(again, "two", "num_threads", "probe all tasks", "--out")
+    assert (tmp_path / "out/small-model/results.json").read_text() == written
+
+
+def test_two_probes_at_once_into_one_folder(tmp_path):
+    """Both end well, and together they leave what one leaves."""
+    store = write_store(
+        tmp_path / "s.zarr", {name: random_task(k) for k, name in enumerate("abcd")}
+    )
+    arguments = [sys.executable, "-m", "geneb", "probe", store, "--out", tmp_path / "out"]
+    runs = [subprocess.Popen([*arguments, "--quiet"], stdout=subprocess.PIPE) for _ in range(2)]
+    shown = [run.communicate(timeout=300)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    assert shown[0] == shown[1]
+    alone = geneb("probe", store, "--out", tmp_path / "alone", "--quiet")
+    assert alone.code == 0, alone.err
+    results = "small-model/results.json"
+    assert (tmp_path / "out" / results).read_bytes() == (tmp_path / "alone" / results).read_bytes()
+    again = geneb("probe", store, "--out", tmp_path / "out", "--json")
+    assert (again.code, again.json["models"][0]["fits"]) == (0, 44)
+    assert not list((tmp_path / "out").rglob("*.partial"))
+
+
+def test_scores_that_round_to_zero_have_no_sign(root):
+    """The table shows 0.000 on either side of zero; every command formats scores the same way."""
+    outcome = SimpleNamespace(info=SimpleNamespace(seeds=[1, 2]))
+    fits = [SimpleNamespace(MCC=value, Acc=0.5, F1=-0.0) for value in (-0.0002, -0.0004)]
+    assert _values(outcome, fits) == ["0.000", "0.500", "0.000", "sd 0.000"]
+    for path in (root / "geneb/cli").glob("*.py"):
+        assert ".3f" not in path.read_text(encoding="utf-8"), path.name

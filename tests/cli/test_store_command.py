@@ -167,7 +167,7 @@ def test_a_stranger_s_text_does_nothing_to_a_terminal(tmp_path, command, as_json
     content = StoreContent({}, 4)
     path = write_store(tmp_path / "s.zarr", content, seal=False)
     root = json.loads((path / "zarr.json").read_text())
-    root["attributes"]["geneb"]["dataset"] = {"\x1b[2J": "\u202eevil\x9b31m\x7f"}
+    root["attributes"]["geneb"]["benchmark_data"] = {"\x1b[2J": "\u202eevil\x9b31m\x7f"}
     root["attributes"]["geneb"]["model"]["source"] = "\x1b]0;title\x07\nall is well"
     (path / "zarr.json").write_text(json.dumps(root))
     (path / "extra\udcff\x1b[2J\n").mkdir()

@@ -49,7 +49,7 @@ def test_batches_are_as_large_as_the_budget_allows(lengths, batching, budget):
     plans = plan_batches(lengths, batching, budget)
     for left, right in itertools.pairwise(plans):
         if left.padded_length == right.padded_length and batching != "alone":
-            assert (len(left.rows) + 1) * left.padded_length > budget
+            assert (len(left.rows) + 1) * max(1, left.padded_length) > budget
 
 
 @given(lengths, batchings, budgets)
@@ -87,3 +87,14 @@ def test_the_ladder_is_monotone(left, right):
 def test_an_octave_has_sixteen_steps(octave):
     """Few enough for a model that is compiled or tuned for each shape."""
     assert len({padded_length(length) for length in range(octave + 1, 2 * octave + 1)}) == 16
+
+
+@given(lengths, batchings, budgets, st.integers(1, 3000))
+def test_no_row_is_padded_beyond_what_the_model_takes(lengths, batching, budget, most):
+    """The ladder ends at the model's limit; a row beyond it keeps its own length."""
+    for plan in plan_batches(lengths, batching, budget, most):
+        for row in plan.rows:
+            own = lengths[row]
+            assert own <= plan.padded_length <= max(own, most)
+            if batching == "masked" and padded_length(own) <= most:
+                assert padded_length(own) == plan.padded_length

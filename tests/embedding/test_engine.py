@@ -255,3 +255,33 @@ def test_alone_is_without_padding_and_together_with_the_most():
     assert engine.embed_alone(items)[:, 2].tolist() == [9, 81, 300]
     assert engine.embed_together(items)[:, 2].tolist() == [304, 304, 304]
     assert engine.tokens == 0
+
+
+@pytest.mark.parametrize("batching", ["masked", "equal-length", "alone"])
+def test_batches_end_at_what_the_model_takes(batching):
+    """No padded length beyond ``max_length``, in batches and in the widest one."""
+    extractor = Telling(batching)
+    extractor.max_length = 250
+    engine = Engine(extractor, 4096)
+    items = engine.prepare(sequences_of([3, 240, 249, 250]))
+
+    widths = [*engine.embed(items)[:, 2], *engine.embed_together(items)[:, 2]]
+
+    assert max(widths) == 250
+
+
+@pytest.mark.parametrize("method", ["prepare", "forward"])
+def test_an_exit_in_an_extractor_is_a_failure(method):
+    """sys.exit() must not end geneb as if all were well."""
+
+    def leave(*_):
+        raise SystemExit
+
+    extractor = Telling()
+    setattr(extractor, method, leave)
+    engine = Engine(extractor, 100)
+
+    with pytest.raises(WorkError, match="failed in") as caught:
+        engine.embed(engine.prepare(["ACGT"]))
+
+    assert "SystemExit" in caught.value.found

@@ -249,14 +249,23 @@ def test_a_changed_csv_is_refused(data, tmp_path, change, complete):
     assert verify_store(store).holds
 
 
-def test_a_csv_that_changes_under_way_is_noticed(data, tmp_path):
+def other_classes(rows):
+    return [(sequence, f"class {label}", split) for sequence, label, split in rows]
+
+
+def turned_round(rows):
+    return rows[::-1]
+
+
+@pytest.mark.parametrize("change", [changed_sequence, changed_label, turned_round, other_classes])
+def test_a_csv_that_changes_under_way_is_noticed(data, tmp_path, change):
     """Between planning and reading: what is not what was planned is not embedded."""
     rows = rows_of(data / "shared.csv")
     asked = itertools.count()
 
     def change_the_next_task() -> bool:
         if next(asked) == 1:
-            write_task(data / "shared.csv", changed_sequence(rows))
+            write_task(data / "shared.csv", change(rows))
         return False
 
     with pytest.raises(WorkError, match="changed while the run was under way") as caught:
@@ -267,6 +276,43 @@ def test_a_csv_that_changes_under_way_is_noticed(data, tmp_path):
 
     assert caught.value.where == str(data / "shared.csv")
     assert geneb.open_store(tmp_path / "k.zarr").task_ids() == ["mixed"]
+
+
+def test_what_is_stored_of_a_csv_is_what_was_planned(data, tmp_path):
+    """Rows that come to a split that is left out do not matter, and are not told."""
+    rows = rows_of(data / "shared.csv")
+    asked = itertools.count()
+
+    def add_to_another_split() -> bool:
+        if next(asked) == 1:
+            write_task(data / "shared.csv", [*rows, (rows[0][0], rows[0][1], "dev")])
+        return False
+
+    geneb.embed(
+        "kmer3", data=data, store=tmp_path / "k.zarr", tasks=["mixed", "shared"],
+        stop=add_to_another_split,
+    )  # fmt: skip
+
+    assert geneb.open_store(tmp_path / "k.zarr").task("shared").manifest.left_out == {}
+
+
+def test_reading_back_can_be_stopped(data, tmp_path):
+    """A resumed run that finds everything there is asked for each block of it."""
+    options = {"data": data, "store": tmp_path / "k.zarr", "tasks": ["mixed"]}
+    with blocks_of(2 << 10):
+        asked = itertools.count()
+        blocks = geneb.embed(
+            "kmer3", store=tmp_path / "whole.zarr", data=data, tasks=["mixed"]
+        ).blocks
+        geneb.embed("kmer3", stop=lambda: next(asked) == blocks, **options)
+
+        questions = []
+        stopped = geneb.embed(
+            "kmer3", stop=lambda: questions.append(1) or len(questions) == 4, **options
+        )
+
+    assert stopped.stopped
+    assert (len(questions), stopped.blocks) == (4, 0)
 
 
 def test_rows_that_are_not_finite_are_named(data, odd, tmp_path):
@@ -354,6 +400,8 @@ def test_what_made_a_store_is_recorded(data, tmp_path):
     root = geneb.open_store(tmp_path / "k.zarr").root
     assert root.created_by == first.run
     assert root.token_budget == 5000
+    assert root.model.display == "3-mer frequencies"
+    assert root.benchmark_data["compared"] is False
     for path in (tmp_path / "k.zarr").rglob("zarr.json"):
         assert str(tmp_path) not in path.read_text(encoding="utf-8")
 

@@ -130,9 +130,69 @@ def test_local_weights_are_described_by_their_content(write, tmp_path):
     (folder / "weights.bin").write_bytes(b"other weights")
     changed = load(spec, weights=str(folder)).extractor.describe()
 
-    assert here == there
-    assert here.parameters["name_model"] == "model"
+    renamed = tmp_path / "here" / "another-name"
+    (tmp_path / "here" / "model").rename(renamed)
+
+    assert here == there == load(spec, weights=str(renamed)).extractor.describe()
+    assert here.parameters["name_model"] is None
     assert here.weights != changed.weights
+
+
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        ("lab/model", "lab/model"),
+        ("https://user:word@host.example/model?token=1", "https://host.example/model"),
+        ("s3://key:secret@bucket/model", "s3://bucket/model"),
+        ("/home/somebody/secret project/model.bin", "model.bin"),
+    ],
+)
+def test_weights_elsewhere_are_told_without_secrets(write, weights, told):
+    """Fingerprint and messages get what may be told to others; the class gets all."""
+    extractor = load(write(PUBLISHED), weights=weights).extractor
+    source = PUBLISHED.replace("self.told =", "raise ValueError; self.told =")
+
+    assert told == extractor.describe().parameters["name_model"]
+    assert weights == extractor._model.told[0]
+    with pytest.raises(InputError) as caught:
+        load(write(source), weights=weights)
+    assert repr(told) in caught.value.expected
+    assert weights == told or weights not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "unstated"])
+def test_what_a_class_computes_in_is_what_it_declares(write, dtype):
+    """Half precision is allowed more, so it must be said."""
+    source = PUBLISHED.replace(
+        "    def __init__", f"    compute_dtype = {dtype!r}\n    def __init__"
+    )
+
+    assert dtype == load(write(source)).extractor.describe().compute_dtype
+
+
+@pytest.mark.parametrize("declared", ["'fp8'", "16", "['float16']"])
+def test_a_compute_dtype_that_does_not_exist_is_refused(write, declared):
+    """With those that do."""
+    source = PUBLISHED.replace(
+        "    def __init__", f"    compute_dtype = {declared}\n    def __init__"
+    )
+
+    with pytest.raises(InputError, match="a compute_dtype that does not exist") as caught:
+        load(write(source))
+
+    assert caught.value.expected == "float32 or bfloat16 or float16 or unstated"
+
+
+def test_an_exit_in_a_class_is_a_failure(write):
+    """sys.exit() must not end geneb as if all were well."""
+    source = PUBLISHED.replace("self.told =", "raise SystemExit; self.told =")
+    running = load(write(returning("exit()"))).extractor
+
+    with pytest.raises(WorkError, match="extract_embeddings failed") as caught:
+        running.embed(["A"])
+    assert "SystemExit" in caught.value.found
+    with pytest.raises(InputError, match="could not be constructed"):
+        load(write(source))
 
 
 def test_a_file_with_the_class_s_name_is_not_its_weights(write, tmp_path, monkeypatch):

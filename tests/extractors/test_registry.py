@@ -12,7 +12,7 @@ import pytest
 
 from geneb.errors import InputError, NotFoundError
 from geneb.extractors.base import Extractor
-from geneb.extractors.registry import load, model_class, model_ids, models, parse_registry
+from geneb.extractors.registry import load, model_class, model_ids, models, named, parse_registry
 from geneb.testing import ExtractorContract
 
 EXTRACTOR = """
@@ -172,10 +172,40 @@ def test_a_file_cannot_take_a_built_in_name(write):
         load(write(EXTRACTOR.replace("Mine", "Kmer6"), "Kmer6"))
 
 
+@pytest.mark.parametrize("name", ["kmer6", "Kmer6", "ONEHOT128"])
+def test_a_file_cannot_be_given_a_built_in_name(write, name):
+    """Not by ``--model-id`` either."""
+    with pytest.raises(InputError, match="name of a built-in model"):
+        named(load(write(EXTRACTOR)), name)
+
+
+def test_a_file_s_class_is_named_by_its_user(write):
+    """Its own name where nothing is said; a name that cannot be one is refused."""
+    loaded = load(write(EXTRACTOR))
+
+    assert named(loaded, None) == "Mine"
+    assert named(loaded, "my-model") == "my-model"
+    with pytest.raises(InputError, match="name of a model"):
+        named(loaded, "../x")
+
+
+def test_a_built_in_model_keeps_its_name():
+    """``--model-id`` is for extractors of one's own."""
+    assert named(load("kmer4"), "kmer4") == named(load("kmer4"), None) == "kmer4"
+    with pytest.raises(InputError, match="keeps its name") as caught:
+        named(load("kmer4"), "other")
+
+    assert caught.value.found == "other"
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (('name = "mine"', ""), "has no name"),
+        (('name = "mine"', 'name = "mine"; max_length = 0'), "max_length"),
+        (('name = "mine"', 'name = "mine"; max_length = "512"'), "max_length"),
+        (("    def embed", "    def __init__(self): exit()\n    def embed"), "SystemExit"),
+        (("    def embed", "    def describe(self): exit()\n    def embed"), "SystemExit"),
         (('name = "mine"', 'name = "../mine"'), "name of a model family"),
         (('name = "mine"', 'name = "mine"; numerics_version = "2"'), "numerics_version"),
         (('name = "mine"', 'name = "mine"; batching = "sorted"'), "batching"),

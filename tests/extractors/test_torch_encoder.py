@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 
 from support.tiny_torch_encoder import DIM, LIMIT, TinyTorchEncoder
 
+from geneb.embedding.engine import Engine
 from geneb.extractors.base import LAST, Batch
 from geneb.extractors.registry import load
 from geneb.testing import ExtractorContract
@@ -40,10 +41,22 @@ def test_padding_follows_the_batch():
     model._encoder.register_forward_pre_hook(lambda _, inputs: widths.append(inputs[0].shape[1]))
     items = model.prepare([bases(30, seed=1)])
 
-    for padded in (30, 64, LIMIT + 64):
+    for padded in (30, 64, LIMIT):
         model.forward(Batch(items, padded), (LAST,))
 
     assert widths == [30, 64, LIMIT]
+
+
+@pytest.mark.parametrize("length", [LIMIT - 1, LIMIT, LIMIT + 1])
+def test_the_engine_pads_no_further_than_it_can_take(length):
+    """It has no positions beyond its limit; the ladder's next step would be there."""
+    engine = Engine(TinyTorchEncoder(), 4096)
+    items = engine.prepare([bases(length, seed=1), "ACGT"])
+
+    together, batches = engine.embed_together(items), engine.embed(items)
+
+    # Float32 sums in another order: about 1e-6 of numbers of about 1.
+    np.testing.assert_allclose(together, batches, atol=1e-4)
 
 
 def test_sequences_tell_apart():

@@ -16,6 +16,9 @@ NOT_PACKAGES = {"tests", "tools"}
 # For readers of the source: says what belongs in the room.
 NOT_SHIPPED = {"README.md"}
 
+# Built by the program from what it ships; large, and for readers of the source as well.
+BUILT = Path("leaderboard", "tables")
+
 
 def python_folders(top: Path) -> set[Path]:
     """A folder and those below it that hold Python files."""
@@ -29,7 +32,8 @@ def program_files(project: Path) -> set[str]:
     files = set()
     for top in {project / folder.relative_to(project).parts[0] for folder in folders.values()}:
         for path in top.rglob("*"):
-            if path.is_dir() or path.name in NOT_SHIPPED:
+            built = path.relative_to(project).is_relative_to(BUILT)
+            if path.is_dir() or built or path.name in NOT_SHIPPED:
                 continue
             package = next(folder for folder in path.parents if folder in places)
             files.add(f"{places[package]}/{path.relative_to(package).as_posix()}")

@@ -203,15 +203,31 @@ def test_results_of_embeddings_that_are_gone_do_not_stay(store, out):
 
 
 def test_other_versions_redo_everything_and_say_so(store, out, monkeypatch):
-    """Never a folder with results of two versions in its summary."""
+    """Never a folder with results of two versions in its summary, nor one that lost tasks."""
     geneb.probe(store, out=out)
+    before = (out / "small-model/results.json").read_bytes(), csvs(out)
     honest = job.env.version
     monkeypatch.setattr(job.env, "version", lambda name: f"{honest(name)}.post1")
+    for some in ({"tasks": ["a"]}, {"regimes": ["full"]}):
+        with pytest.raises(InputError, match="not make these again"):
+            geneb.probe(store, out=out, **some)
+        assert ((out / "small-model/results.json").read_bytes(), csvs(out)) == before
     listener = Listener()
-    geneb.probe(store, out=out, tasks=["a"], progress=listener)
-    assert listener.fits == 11
-    assert any("probed again" in line for line in listener.said)
-    assert list(ResultsFolder.open(out / "small-model").summary()["full"]) == ["a"]
+    geneb.probe(store, out=out, progress=listener)
+    assert listener.fits == 33
+    assert any("probed again" in line and ".post1" in line for line in listener.said)
+    assert list(ResultsFolder.open(out / "small-model").summary()["full"]) == ["a", "b", "c"]
+
+
+def test_a_refusal_of_one_store_changes_no_folder(store, out, tmp_path, monkeypatch):
+    """Also not that of a store that stands before it."""
+    other = write_store(tmp_path / "other.zarr", {"a": TASKS["a"]}, model="other-model")
+    geneb.probe([other, store], out=out)
+    before = (out / "other-model/run.json").read_bytes()
+    monkeypatch.setattr(job.env, "version", lambda name: "9.9")
+    with pytest.raises(InputError, match="small-model"):
+        geneb.probe([other, store], out=out, tasks=["a"])
+    assert (out / "other-model/run.json").read_bytes() == before
 
 
 def test_other_seeds_are_refused_beside_the_published_protocol(store, out):
@@ -257,14 +273,73 @@ def test_a_task_that_fails_does_not_stop_the_others(store, out):
     assert set(csvs(out)) == {"c.csv"}
 
 
-def test_a_task_without_labels_or_test_rows_fails_alone(tmp_path):
-    """It says what is missing."""
-    unlabelled = random_task()
-    unlabelled.train_labels = unlabelled.test_labels = None
-    store = write_store(tmp_path / "s.zarr", {"a": TASKS["a"], "bare": unlabelled})
-    with pytest.raises(ProbeError, match="no labels") as caught:
-        geneb.probe(store)
-    assert set(caught.value.results["task"]) == {"a"}
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError("Unable to allocate 9 GiB"), ["not enough memory", "Unable to allocate"]),
+        (MemoryError(), ["not enough memory"]),
+        (np.linalg.LinAlgError("SVD did not converge"), ["LinAlgError: SVD did not converge"]),
+        (ValueError("bad shape"), ["ValueError: bad shape"]),
+        (FloatingPointError("overflow"), ["FloatingPointError: overflow"]),
+        (ZeroDivisionError("division by zero"), ["ZeroDivisionError"]),
+    ],
+)
+def test_whatever_a_fit_raises_fails_one_task(store, out, monkeypatch, error, words):
+    """The failure names the task and says what to do; the others are done."""
+    honest = job.probe_task
+    calls = []
+
+    def fail_second(*args, **options):
+        calls.append(args)
+        if len(calls) == 2:
+            raise error
+        return honest(*args, **options)
+
+    monkeypatch.setattr(job, "probe_task", fail_second)
+    with pytest.raises(ProbeError, match="1 tasks could not be probed") as caught:
+        geneb.probe(store, out=out)
+    assert set(caught.value.results["task"]) == {"a", "c"}
+    assert caught.value.exit_code == 1
+    for part in (f"{store}, task b", "what to do", "--tasks b", *words):
+        assert part in str(caught.value)
+    assert set(csvs(out)) == {"a.csv", "c.csv"}
+    assert list(ResultsFolder.open(out / "small-model").summary()["full"]) == ["a", "c"]
+
+
+class TestTasksWithoutLabels:
+    @pytest.fixture
+    def mixed(self, tmp_path):
+        return write_store(
+            tmp_path / "mixed.zarr", {"a": TASKS["a"], "bare": self.bare(), "bare2": self.bare()}
+        )
+
+    def bare(self):
+        task = random_task()
+        task.train_labels = task.test_labels = None
+        return task
+
+    def test_they_are_left_out_of_all_tasks(self, mixed, out):
+        """And it is said which."""
+        listener = Listener()
+        frame = geneb.probe(mixed, out=out, progress=listener)
+        assert set(frame["task"]) == {"a"}
+        assert listener.fits == listener.total == 11
+        assert any("no labels: bare, bare2" in line for line in listener.said)
+
+    def test_they_are_refused_where_they_are_asked_for(self, mixed, out):
+        """Before anything is loaded or written."""
+        (mixed / "tasks/bare/train/embeddings/c.0.0").unlink()
+        for patterns in (["bare"], ["a", "bare"], ["b*"]):
+            with pytest.raises(InputError, match="without labels cannot be probed") as caught:
+                geneb.probe(mixed, out=out, tasks=patterns)
+            assert (caught.value.exit_code, "bare" in caught.value.found) == (2, True)
+        assert not out.exists()
+
+    def test_a_store_of_nothing_else_is_refused(self, tmp_path, out):
+        """There is nothing to do."""
+        store = write_store(tmp_path / "bare.zarr", {"bare": self.bare()})
+        with pytest.raises(InputError, match="without labels cannot be probed"):
+            geneb.probe(store, out=out)
 
 
 def test_a_damaged_csv_of_a_task_that_is_not_asked_for(store, out):

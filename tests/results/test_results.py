@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geneb.errors import InputError, NotFoundError
+from geneb.probing.folder import open_for_writing
 from geneb.results import (
     COLUMNS,
     Fit,
@@ -20,7 +21,6 @@ from geneb.results import (
     TaskResults,
     complete_regimes,
     format_csv,
-    open_for_writing,
     parse_csv,
     reported_value,
     summarise,
@@ -191,16 +191,6 @@ def test_a_summary_holds_complete_regimes_only():
     }
 
 
-def test_a_folder_is_made_and_opened_again(tmp_path):
-    """The regimes of both runs are recorded, in the benchmark's order."""
-    open_for_writing(tmp_path, INFO.model_copy(update={"regimes": ["1shot"]}))
-    folder, note = open_for_writing(tmp_path, INFO)
-    assert note is None
-    assert folder.info.regimes == ["full", "1shot"]
-    assert ResultsFolder.open(tmp_path / "some-model").info == folder.info
-    assert folder.info.key == INFO.key
-
-
 def test_the_summary_is_rebuilt_from_the_csvs(tmp_path):
     """results.json holds what the CSVs say, and no stale task."""
     folder, _ = open_for_writing(tmp_path, INFO)
@@ -217,40 +207,20 @@ def test_the_summary_is_rebuilt_from_the_csvs(tmp_path):
     assert list(document["results"]) == ["full", "1shot"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("store_fingerprint", "ef" * 32),
-        ("protocol", "geneb-lr-1+seeds-1"),
-        ("seeds", [1]),
-        ("backend", "torch"),
-    ],
-)
-def test_results_of_another_run_are_refused(tmp_path, field, value):
-    """With what differs; nothing there is touched."""
-    open_for_writing(tmp_path, INFO)
-    before = (tmp_path / "some-model" / "run.json").read_bytes()
-    with pytest.raises(InputError, match=field) as caught:
-        open_for_writing(tmp_path, INFO.model_copy(update={field: value}))
-    assert str(value) in str(caught.value)
-    assert str(getattr(INFO, field)) in str(caught.value)
-    assert (tmp_path / "some-model" / "run.json").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("versions", {"scikit-learn": "1.8.0"}),
-        ("blas", [{"architecture": "Haswell", "num_threads": 2}]),
-    ],
-)
-def test_other_versions_are_said_and_make_another_key(tmp_path, field, value):
-    """They may change numbers, so what they made is redone rather than mixed."""
-    open_for_writing(tmp_path, INFO)
-    other = INFO.model_copy(update={field: value})
-    _, note = open_for_writing(tmp_path, other)
-    assert "probed again" in note
-    assert other.key != INFO.key
+def test_a_folder_that_another_run_has_taken_over_is_not_written(tmp_path):
+    """Nothing of this run gets among the other's results, and none of those is removed."""
+    folder, _ = open_for_writing(tmp_path, INFO)
+    other, _ = open_for_writing(tmp_path, INFO.model_copy(update={"versions": {"numpy": "3"}}))
+    theirs = TaskResults(replace(ORIGIN, run_key=other.info.key), FITS)
+    other.write_task(theirs)
+    for change in (
+        lambda: folder.write_task(RESULTS),
+        lambda: folder.remove_task("some_task"),
+        folder.write_summary,
+    ):
+        with pytest.raises(InputError, match="another probe has taken"):
+            change()
+    assert other.read_task("some_task") == theirs
 
 
 def test_the_csv_of_another_task_or_model_is_refused(tmp_path):

@@ -194,6 +194,16 @@ def test_the_format_s_reading_example_finds_changes(examples, store, monkeypatch
         run(examples[0])
 
 
+def test_the_format_s_reading_example_finds_another_canary(examples, store, monkeypatch):
+    """Written by Zarr, its checksum in order."""
+    zarr.open_array(store / "canary/embeddings", mode="r+")[3, 1] += 1
+    store.rename(store.with_name("store.zarr"))
+    monkeypatch.chdir(store.parent)
+
+    with pytest.raises(AssertionError):
+        run(examples[0])
+
+
 @pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
 def test_the_format_s_writing_example_makes_a_store(examples, tmp_path, monkeypatch):
     """A store made without our code is read and verified by it; its canary is ours."""

@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import zarr
 
-from geneb.errors import BusyError, NotFoundError
+from geneb.errors import BusyError, CorruptionError, NotFoundError
 from geneb.stores import open_store
 from geneb.stores.verify import verify_store
 from geneb.stores.zarr_store import Writer
@@ -242,3 +243,14 @@ def test_progress_is_told_task_by_task(store):
     verify_store(store, progress=Recorder())
 
     assert news == [(2, "tasks"), (1, "labelled"), (1, "unlabelled"), ()]
+
+
+def test_another_canary_is_found(store):
+    """The root vouches for its vectors: one with a checksum in order is not enough."""
+    zarr.open_array(store / "canary/embeddings", mode="r+")[3, 1] += 1
+
+    (fault,) = verify_store(store).faults
+
+    assert fault.problem == "the canary's vectors are not those that the store states"
+    with pytest.raises(CorruptionError, match="canary's vectors"):
+        open_store(store).canary()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -329,14 +330,83 @@ def test_an_empty_folder_becomes_a_store(tmp_path, content):
 
 def test_a_store_that_could_not_be_created_leaves_nothing(path, tmp_path):
     """A canary of the wrong shape is a bug; its half-made store goes away."""
-    root = open_store(path).root
+    stored = open_store(path)
     other = tmp_path / "other"
     other.mkdir()
+    same_numbers = stored.canary().reshape(-1, 2)
 
     with pytest.raises(ValueError, match="shape"):
-        create_store(other / "s.zarr", root, np.zeros((3, 3)), make_run("first"))
+        create_store(other / "s.zarr", stored.root, same_numbers, make_run("first"))
 
     assert list(other.iterdir()) == []
+
+
+def test_a_store_states_the_digest_of_its_own_canary(path, tmp_path):
+    """A root that states that of other vectors is a bug too."""
+    stored = open_store(path)
+
+    with pytest.raises(ValueError, match="another canary"):
+        create_store(tmp_path / "o.zarr", stored.root, stored.canary() + 1, make_run("first"))
+
+    assert not (tmp_path / "o.zarr").exists()
+
+
+def in_a_file(folder: Path) -> Path:
+    (folder / "file").touch()
+    return folder / "file" / "s.zarr"
+
+
+def in_no_real_folder(folder: Path) -> Path:
+    del folder
+    return Path("/proc/no-such-folder/s.zarr")
+
+
+def with_a_name_too_long(folder: Path) -> Path:
+    return folder / ("s" * 300)
+
+
+@pytest.mark.parametrize("place", [in_a_file, in_no_real_folder, with_a_name_too_long])
+def test_a_place_where_no_store_can_be_is_a_mistake(path, tmp_path, place):
+    """Nothing was started: not by entering a writer, nor by creating a store."""
+    stored = open_store(path)
+    where = place(tmp_path)
+
+    with pytest.raises(InputError, match="cannot be made or written here"), Writer(where):
+        pass
+    with pytest.raises(InputError, match="cannot be made or written here") as caught:
+        create_store(where, stored.root, stored.canary(), make_run("first"))
+
+    assert caught.value.exit_code == 2
+
+
+def test_a_task_s_stamp_tells_generations_apart(writer, task):
+    """The same rows written again are another task; where there is none, there is no stamp."""
+    assert writer.stamp("t") is None
+    write_task(writer, "t", task)
+    before = writer.stamp("t")
+    digest = writer.store.manifest("t").digest
+    assert before == writer.stamp("t")
+
+    writer.drop_task("t")
+    write_task(writer, "t", task)
+
+    assert digest == writer.store.manifest("t").digest
+    assert before != writer.stamp("t")
+
+
+@pytest.mark.parametrize("name", ["logs", "@eaDir", "#recycle", "lost+found"])
+def test_a_foreign_folder_in_the_root_does_not_hinder_sealing(writer, task, name):
+    """Whatever lies in it; who verifies is told of it, and of nothing else."""
+    write_task(writer, "t", task)
+    (writer.path / name / "deep").mkdir(parents=True)
+    (writer.path / name / "zarr.json").write_text("no JSON", encoding="utf-8")
+
+    assert writer.seal() is None
+
+    assert open_store(writer.path).task_ids() == ["t"]
+    (fault,) = verify_store(writer.path).faults
+    assert fault.problem == "nothing in the store vouches for this"
+    assert name in fault.where
 
 
 def test_sealing_lists_the_tasks(store, content):

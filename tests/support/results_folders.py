@@ -9,7 +9,8 @@ from typing import Any
 
 from geneb.benchmark.sizes import load_test_sizes
 from geneb.benchmark.spec import load_spec
-from geneb.results import Fit, Origin, RunInfo, TaskResults, open_for_writing
+from geneb.probing.folder import open_for_writing
+from geneb.results import Fit, Origin, RunInfo, TaskResults
 
 SPEC = load_spec()
 LEGACY_SUFFIXES = {"full": "", "10shot": "_k-10", "1shot": "_k-1"}

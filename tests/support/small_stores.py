@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from geneb.base.canonical import row_ids
+from geneb.stores.arrays import vectors_digest
 from geneb.stores.layout import CANARY_ROWS
 from geneb.stores.model import CanaryRef, Fingerprint, ModelRef, Root
 from geneb.stores.zarr_store import Writer, create_store
@@ -82,19 +83,20 @@ def write_store(path: Path, tasks: Mapping[str, Arrays], model: str = "small-mod
         store_dtype="float32",
         dim=dim,
     )
+    canary = np.zeros((CANARY_ROWS, dim), dtype=np.float32)
     root = Root(
         format="geneb-store",
         version="1.0",
         fingerprint_id=fingerprint.id,
         fingerprint=fingerprint,
         model=ModelRef(id=model, display=model, params=None, licence=None, source=None),
-        canary=CanaryRef(sequences_sha256="0" * 64),
+        canary=CanaryRef(sequences_sha256="0" * 64, vectors_sha256=vectors_digest(canary)),
         token_budget=1,
-        dataset={},
+        benchmark_data={},
         created_by="by-hand",
         seal=None,
     )
-    create_store(path, root, np.zeros((CANARY_ROWS, dim), dtype=np.float32), make_run("by-hand"))
+    create_store(path, root, canary, make_run("by-hand"))
     with Writer(path) as writer:
         writer.open(fingerprint)
         for task_id, arrays in tasks.items():

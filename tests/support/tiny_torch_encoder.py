@@ -34,7 +34,7 @@ class TinyTorchEncoder(Extractor):
 
     name = "tiny-torch"
     batching = "masked"
-    limit = LIMIT
+    max_length = LIMIT
 
     def __init__(self, device: str = "cpu") -> None:
         self._device = torch.device(device)
@@ -59,9 +59,7 @@ class TinyTorchEncoder(Extractor):
     @torch.inference_mode()
     def forward(self, batch: Batch, layers: Sequence[str]) -> dict[str, np.ndarray]:
         """Pad every row to the batch's padded length and average over its own letters."""
-        # The ladder may step over the limit; no row is longer than that. One column at least,
-        # for a batch of empty sequences.
-        width = max(1, min(batch.padded_length, LIMIT))
+        width = max(1, batch.padded_length)  # one column at least, for a batch of empty sequences
         ids = torch.full((len(batch.items), width), PADDING)
         for row, item in enumerate(batch.items):
             ids[row, : item.length] = torch.tensor(item.payload, dtype=torch.long)

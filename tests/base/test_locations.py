@@ -1,4 +1,4 @@
-"""What a run tells others of where its things lay."""
+"""What is told to others of where something lies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from geneb.embedding.record import shareable
+from geneb.base.locations import shareable
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,9 @@ from geneb.embedding.record import shareable
         ("model", "model"),
         ("https://user:word@host.example:8080/a/b?token=1#x", "https://host.example:8080/a/b"),
         ("s3://bucket/key", "s3://bucket/key"),
+        ("s3://key:secret@bucket/model", "s3://bucket/model"),
+        ("file:///home/somebody/weights.bin", "weights.bin"),
+        ("https://[user:word@host/a", "https://"),
         ("hf://datasets/owner/name", "hf://datasets/owner/name"),
     ],
 )
