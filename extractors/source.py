@@ -30,7 +30,10 @@ _LOCK = threading.RLock()
 
 
 class BaseEmbeddingExtractor:
-    """What published extractor files derive from: it asks nothing and adds nothing."""
+    """What published extractor files derive from: it takes anything and adds nothing."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        """Take what a subclass passes on."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,11 @@ from geneb.stores import layout
 from geneb.stores.layout import ArrayForm
 from geneb.stores.model import Fingerprint
 
+_MEND = (
+    "embed the task again with `geneb embed ... --replace-task`, or fetch the store again "
+    "(a task that is not complete yet mends itself when embedding is resumed)"
+)
+
 
 class Files:
     """The files below a store's root, none of them reached through a link."""
@@ -178,7 +183,9 @@ class BlockArray:
         try:
             status = file.lstat()
         except FileNotFoundError as error:
-            raise CorruptionError("this block is missing", where=self.where(index)) from error
+            raise CorruptionError(
+                "this block is missing", where=self.where(index), fix=_MEND
+            ) from error
         except OSError as error:
             raise self._unreadable(index, error) from error
         if not stat.S_ISREG(status.st_mode) or status.st_size != self.form.chunk_bytes:
@@ -213,8 +220,7 @@ class BlockArray:
                 "this block's checksum does not hold",
                 where=self.where(index),
                 found=str(error)[:200],
-                fix="embed again into this store: damaged blocks of incomplete tasks are redone; "
-                "for a complete task add --replace-task, or fetch the store again",
+                fix=_MEND,
             ) from error
         except OSError as error:
             raise self._unreadable(index, error) from error

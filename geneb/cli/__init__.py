@@ -69,7 +69,8 @@ def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code."""
     try:
         code = geneb.main(args=args, prog_name="geneb", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _complain("interrupted; what was finished is kept: run the same command again")
         code = 130
     except click.ClickException as error:
         error.show()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from geneb.cli.options import json_option
+from geneb.cli.options import json_option, out_option
 
 if TYPE_CHECKING:
     from geneb.reporting.tables import Standing, Table
@@ -53,9 +53,8 @@ def command() -> None:
 @click.option(
     "--by",
     type=click.Choice(["overall", "category", "task"]),
-    default="overall",
-    show_default=True,
-    help="How far the scores are broken down.",
+    help="How far the scores are broken down. Default: overall, or task where no model has all "
+    "tasks.",
 )
 @click.option(
     "--category",
@@ -124,7 +123,7 @@ def show(paths: tuple[Path, ...], *, form: str, as_json: bool, **query: Any) -> 
             status(f"{one.model_id} has no scores in the regime {asked.regime}")
 
 
-def _describe(one: Standing, view: View, by: str) -> dict[str, Any]:
+def _describe(one: Standing, view: View, by: str | None) -> dict[str, Any]:
     entry, scores = one.entry, one.scores
     facts: dict[str, Any] = {
         "rank": one.rank,
@@ -175,11 +174,9 @@ def _print_table(found: Table, form: str) -> None:
     metavar="DIR",
     help="Folder of verification records. Default: those that come with geneb.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for tables/ and site/. Default: the checkout's leaderboard/, tables only.",
+@out_option(
+    "Folder for tables/ and site/. Default: the checkout's leaderboard/, tables only.",
+    required=False,
 )
 @click.option("--check", is_flag=True, help="Write nothing; compare with what is there.")
 @click.option("--no-site", is_flag=True, help="Tables only.")

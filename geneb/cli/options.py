@@ -8,11 +8,18 @@ from typing import Any, TypeVar
 
 import click
 
+from geneb.errors import InputError
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def _path(
-    *names: str, variable: str, help_text: str, required: bool, default: str | None = None
+    *names: str,
+    variable: str,
+    help_text: str,
+    required: bool,
+    default: str | None = None,
+    callback: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     # A default of None, named, is one to click: it would not ask for the option any more.
     defaults = {} if default is None else {"default": default, "show_default": True}
@@ -23,6 +30,7 @@ def _path(
         show_envvar=True,
         required=required,
         help=help_text,
+        callback=callback,
         **defaults,
     )
 
@@ -50,7 +58,10 @@ def store_option() -> Callable[[Decorated], Decorated]:
 
 
 def out_option(
-    help_text: str = "Folder for what this command writes.", *, default: str | None = None
+    help_text: str = "Folder for what this command writes.",
+    *,
+    required: bool = True,
+    default: str | None = None,
 ) -> Callable[..., Any]:
     """``--out DIR``: where output goes."""
     return _path(
@@ -58,9 +69,24 @@ def out_option(
         "out",
         variable="GENEB_OUT",
         help_text=help_text,
-        required=default is None,
+        required=required and default is None,
         default=default,
+        callback=_outside_stores,
     )
+
+
+def _outside_stores(ctx: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse to write among a store's files: it vouches for all that lies in it."""
+    del ctx, option
+    for folder in [path, *path.parents] if path is not None else []:
+        if (folder / "zarr.json").exists():
+            raise InputError(
+                "this lies in an embedding store, where nothing else may be written",
+                where=f"--out {path}",
+                found=f"the store {folder}",
+                fix="name another folder",
+            )
+    return path
 
 
 def tasks_option() -> Callable[[Decorated], Decorated]:

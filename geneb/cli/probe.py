@@ -105,11 +105,11 @@ def command(
 
 def _convergence(fits: list[Fit]) -> str:
     unconverged = sum(not fit.converged for fit in fits)
-    line = f"{unconverged:,} of {len(fits):,} fits stopped before they converged"
-    if unconverged:
-        worst = max(fit.gradient_norm for fit in fits)
-        line += f"; largest gradient norm {worst:.2g} (columns converged, gradient_norm)"
-    return line
+    if not unconverged:
+        return f"fits: {len(fits):,}, all converged"
+    line = f"fits: {len(fits):,}, of which {unconverged:,} stopped before they converged"
+    worst = max(fit.gradient_norm for fit in fits)
+    return f"{line}; largest gradient norm {worst:.2g} (columns converged, gradient_norm)"
 
 
 def _print_json(outcomes: list[StoreOutcome]) -> None:

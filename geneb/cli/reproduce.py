@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from geneb.cli.options import data_option, json_option, quiet_option, tasks_option
+from geneb.cli.options import data_option, json_option, out_option, quiet_option, tasks_option
 
 if TYPE_CHECKING:
     from geneb.reporting.reproduce import Reproduction
@@ -38,11 +38,8 @@ _SHOWN = 20
     metavar="N",
     help="Compare N of the tasks, drawn at random.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the record. Default: leaderboard/verifications/ of the checkout.",
+@out_option(
+    "Folder for the record. Default: leaderboard/verifications/ of the checkout.", required=False
 )
 @json_option()
 @quiet_option()

@@ -30,7 +30,8 @@ class Query:
     Attributes
     ----------
     by
-        ``overall``, ``category`` or ``task``: how far scores are broken down.
+        ``overall``, ``category`` or ``task``: how far scores are broken down. None is overall,
+        or by task where no model has all tasks, hence none an overall score.
     categories, tasks
         Only these, and ranked by their mean; not both.
     min_params, max_params
@@ -43,7 +44,7 @@ class Query:
 
     regime: str
     metric: str
-    by: str = "overall"
+    by: str | None = None
     categories: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     min_params: int | None = None
@@ -87,11 +88,17 @@ def look(entries: Sequence[Entry], query: Query, spec: Spec) -> View:
     models = _first([one for one in ranked if _is_shown(one, query)], query.top)
     if categories or task_ids:
         table = chosen_table(models, categories=categories, task_ids=task_ids)
-    elif query.by == "task" or not any(one.scores.tasks for one in ranked):
+    elif _is_by_task(query, ranked):
         table = task_table(models, spec)
     else:
         table = overall_table(models, spec, categories=query.by == "category")
     return View(models, table, categories, task_ids)
+
+
+def _is_by_task(query: Query, ranked: Sequence[Standing]) -> bool:
+    if query.by is None:
+        return not any(one.scores.macro is not None for one in ranked)
+    return query.by == "task" or not any(one.scores.tasks for one in ranked)
 
 
 def _measure(categories: Sequence[str], task_ids: Sequence[str]) -> Measure:

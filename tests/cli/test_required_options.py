@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from geneb.cli import COMMANDS, geneb
+from geneb.errors import GenebError
 
 
 def commands_of(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -33,3 +34,26 @@ def test_there_are_such_commands():
     """Else the test above would hold without looking."""
     assert ("embed",) in list(commands_of(geneb, ()))
     assert len(COMMANDS) > 1
+
+
+def commands_with(option: str, group: click.Group, words: tuple[str, ...] = ()) -> Iterator:
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from commands_with(option, command, (*words, name))
+        elif any(option in parameter.opts for parameter in command.params):
+            yield (*words, name)
+
+
+@pytest.mark.parametrize("words", list(commands_with("--out", geneb)), ids=" ".join)
+@pytest.mark.parametrize("below", ["", "results/more"])
+def test_nothing_is_written_among_a_store_s_files(words, below, tmp_path):
+    """Whatever has --out: a store vouches for all that lies in it."""
+    (tmp_path / "a.zarr").mkdir()
+    (tmp_path / "a.zarr" / "zarr.json").write_text("{}")
+
+    outcome = CliRunner().invoke(geneb, [*words, "--out", str(tmp_path / "a.zarr" / below)])
+
+    assert isinstance(outcome.exception, GenebError), outcome.output
+    assert "embedding store" in str(outcome.exception)
+    assert [entry.name for entry in (tmp_path / "a.zarr").iterdir()] == ["zarr.json"]
