@@ -9,6 +9,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Folders whose files share what is dear to make: a built distribution, a running browser.
+TOGETHER = {"packaging", "site"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep a file's tests, and those of some folders, in one of the parallel processes."""
+    for item in items:
+        folder = item.path.parent
+        group = folder if folder.name in TOGETHER else item.path
+        item.add_marker(pytest.mark.xdist_group(str(group.relative_to(ROOT))))
+
 
 @pytest.fixture(scope="session")
 def root() -> Path:
