@@ -40,7 +40,7 @@ def test_json_holds_what_the_plain_loop_finds(store, task, tmp_path):
         "geneb-lr-1",
         11,
     )
-    assert "fits stopped before they converged" in done.err
+    assert "fits: 11, all converged" in done.err
     assert f"results: {tmp_path / 'out/small-model'}" in done.err
     written = json.loads((tmp_path / "out/small-model/results.json").read_text())
     assert written["results"] == model["results"]

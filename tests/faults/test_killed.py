@@ -117,7 +117,7 @@ def test_a_torch_encoder_killed_at_random(demo_data, tmp_path, root):
     with ForkServer(tmp_path, "torch") as server:
         harness = Harness(server, ["--extractor", file], data, tmp_path, 2 << 10)
 
-        kill_at_random_moments(harness, "torch", KILLS // 2)  # a slow start each time
+        kill_at_random_moments(harness, "torch")
 
 
 def kind_of_change(change: str) -> str:
