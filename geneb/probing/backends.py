@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,6 +60,11 @@ class Backend(Protocol):
         """Fit one probe to float32 rows of shape (n, dim) and integer labels of shape (n,)."""
 
 
+def _without_checks() -> AbstractContextManager[None]:
+    """Leave out scikit-learn's checks: rows and parameters were checked once, for all fits."""
+    return sklearn.config_context(assume_finite=True, skip_parameter_validation=True)
+
+
 class _SklearnFit:
     def __init__(self, estimator: LogisticRegression, *, converged: bool) -> None:
         self._estimator = estimator
@@ -69,8 +75,7 @@ class _SklearnFit:
         self.converged = converged
 
     def predict(self, rows: np.ndarray) -> np.ndarray:
-        # Rows were checked once when they were loaded; the check changes no number.
-        with sklearn.config_context(assume_finite=True):
+        with _without_checks():
             return self._estimator.predict(rows)
 
 
@@ -97,7 +102,7 @@ class SklearnBackend:
     def fit(self, rows: np.ndarray, labels: np.ndarray, parameters: Mapping[str, Any]) -> LinearFit:
         """Fit one probe; that it did not converge is recorded, not warned about."""
         estimator = LogisticRegression(**parameters)
-        with warnings.catch_warnings(record=True) as caught:
+        with _without_checks(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             estimator.fit(rows, labels)
         converged = True

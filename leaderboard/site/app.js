@@ -163,6 +163,7 @@
       replaceView(nodes);
     }
     byId("status").textContent = byId("view").querySelector(".count")?.textContent ?? title;
+    document.body.dataset.drawn = location.hash; // for whoever waits for a state to be shown
   }
 
   function remembered() {

@@ -141,6 +141,10 @@ class Visit:
             assert time.monotonic() < deadline, f"never true: {condition}"
             self.page.wait_for_timeout(20)
 
+    def settle(self) -> None:
+        """Wait until the page shows what its address asks for: it draws a moment later."""
+        self.until("document.body.dataset.drawn === location.hash")
+
     def check_quiet(self) -> None:
         """Nothing was said, and nothing but the page itself was asked for."""
         own = {url for url in self.asked if url.partition("#")[0] in (self.url, "about:blank")}
@@ -150,6 +154,7 @@ class Visit:
 
     def rows(self, sheet: int = 0) -> list[list[str]]:
         """The text of a sheet's body, as it is shown."""
+        self.settle()
         return (
             self.page.locator(".sheet")
             .nth(sheet)
@@ -159,6 +164,7 @@ class Visit:
 
     def headings(self, sheet: int = 0) -> list[str]:
         """The headings of a sheet."""
+        self.settle()
         return (
             self.page.locator(".sheet")
             .nth(sheet)
