@@ -16,9 +16,11 @@ import numpy as np
 
 from geneb.errors import InputError
 
-Batching = Literal["masked", "equal-length", "alone"]
+Batching = Literal["masked", "equal-length", "alone", "file-order"]
 """How rows may be put into one batch: ``masked`` models ignore padding, so rows of different
-lengths may meet; models without a mask get rows of one length, or one row at a time."""
+lengths may meet; models without a mask get rows of one length, or one row at a time.
+``file-order`` is for repeating published numbers that depend on the batch: rows as they stand in
+the file, `Extractor.batch_size` at a time, padded to the longest of the batch; none is left out."""
 
 LAST = "last"
 
@@ -35,11 +37,19 @@ class Item:
         What it costs: tokens (or letters) before padding. 0 for a sequence with nothing in it.
     truncated
         Whether something was cut off to fit the model's limit.
+    windows
+        The pieces of a sequence that is longer than the limit and is not cut; empty for all
+        others. The engine runs the pieces as items of their own and averages their vectors;
+        ``payload`` is then not used, and ``length`` is the sum of theirs.
+    weight
+        What a window counts in that average.
     """
 
     payload: Any
     length: int
     truncated: bool = False
+    windows: tuple[Item, ...] = ()
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,60 @@ class Description:
     matmul_precision: str = "highest"
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What is run for a list of items: the items themselves, or their windows.
+
+    Attributes
+    ----------
+    items
+        Without windows of their own.
+    owners
+        int64, shape (parts,): the position of the item that each part belongs to, ascending.
+    weights
+        float64, shape (parts,): what each part counts in its item's vector.
+    """
+
+    items: list[Item]
+    owners: np.ndarray
+    weights: np.ndarray
+
+
+def flatten(items: Sequence[Item]) -> Parts:
+    """Return the items to run, windows in the place of what they are windows of."""
+    pieces = [(row, piece) for row, item in enumerate(items) for piece in item.windows or (item,)]
+    return Parts(
+        [piece for _, piece in pieces],
+        np.array([row for row, _ in pieces], dtype=np.int64),
+        np.array([piece.weight for _, piece in pieces], dtype=np.float64),
+    )
+
+
+def combine(vectors: np.ndarray, parts: Parts) -> np.ndarray:
+    """Average the vectors of windows, in float64; those of whole items stay as they are.
+
+    Parameters
+    ----------
+    vectors
+        float32, shape (parts, dim).
+
+    Returns
+    -------
+    ndarray of float32, shape (items, dim)
+    """
+    starts = np.flatnonzero(np.diff(parts.owners, prepend=-1))
+    if len(starts) == len(vectors):
+        return vectors
+    combined = vectors[starts]
+    ends = np.append(starts[1:], len(vectors))
+    for row in np.flatnonzero(ends - starts > 1):
+        span = slice(starts[row], ends[row])
+        combined[row] = np.average(
+            vectors[span].astype(np.float64), axis=0, weights=parts.weights[span]
+        )
+    return combined
+
+
 class Extractor(ABC):
     """Turns sequences into vectors, a batch at a time.
 
@@ -103,12 +167,19 @@ class Extractor(ABC):
     max_length
         Tokens that the model can take; batches are not padded beyond it. None where padding to
         any length is fine.
+    batch_size
+        Rows a batch where ``batching`` is ``file-order``; not looked at otherwise.
+    needs_weights
+        Whether it is constructed with a folder of weights, and with all of the user's
+        `geneb.extractors.options.ModelOptions`.
     """
 
     name: ClassVar[str]
     numerics_version: ClassVar[int] = 1
     batching: Batching = "masked"
     max_length: int | None = None
+    batch_size: int = 1
+    needs_weights: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, sequences: Sequence[str]) -> list[Item]:
@@ -140,6 +211,21 @@ class Extractor(ABC):
     def describe(self) -> Description:
         """Return what of this extractor changes its numbers."""
 
+    def forward_in_float32(
+        self, batch: Batch, layers: Sequence[str]
+    ) -> dict[str, np.ndarray] | None:
+        """Run the model on one batch in full precision, where `forward` computes in less.
+
+        The engine asks for it where `forward` gave NaN or infinity.
+
+        Returns
+        -------
+        dict of str to ndarray
+            As `forward`; None where `forward` computes in float32 already.
+        """
+        del batch, layers
+        return None
+
     def embed(self, sequences: Sequence[str]) -> np.ndarray:
         """Embed sequences one at a time: slow, and the reference for every faster way.
 
@@ -157,11 +243,11 @@ class Extractor(ABC):
         """
         if not sequences:
             raise ValueError("there are no sequences to embed")
+        parts = flatten(self.prepare(sequences))
         rows = [
-            self.forward(Batch([item], item.length), (LAST,))[LAST]
-            for item in self.prepare(sequences)
+            self.forward(Batch([item], item.length), (LAST,))[LAST].copy() for item in parts.items
         ]
-        return np.concatenate(rows)
+        return combine(np.concatenate(rows), parts)
 
 
 class SimpleExtractor(Extractor):

@@ -170,7 +170,9 @@ def check_batching(declared: Any, where: str) -> Batching:
     InputError
         If there is not.
     """
-    return _check_declared("batching", declared, get_args(Batching), where)
+    # Batches in file order need more than a declaration: see `Extractor.batch_size`.
+    allowed = [batching for batching in get_args(Batching) if batching != "file-order"]
+    return _check_declared("batching", declared, allowed, where)
 
 
 def _check_declared(name: str, declared: Any, allowed: Sequence[str], where: str) -> Any:

@@ -8,6 +8,7 @@ import functools
 import importlib
 import importlib.resources
 import tomllib
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from geneb.base.canonical import canonical_json
 from geneb.base.files import check_name
 from geneb.base.locations import shareable
-from geneb.errors import GenebError, InputError
+from geneb.base.requirements import extra_bringing
+from geneb.errors import GenebError, InputError, MissingExtraError
 from geneb.extractors.base import Description, Extractor
+from geneb.extractors.options import ModelOptions
 from geneb.extractors.published import PublishedExtractor, check_batching
 from geneb.extractors.source import (
     LoadedClass,
@@ -26,6 +29,7 @@ from geneb.extractors.source import (
     load_class,
     output_to_stderr,
 )
+from geneb.extractors.weights import locate
 
 REGISTRY_FILE = "registry.toml"
 
@@ -47,12 +51,17 @@ class Model(_Strict):
         ``module:Class`` within `geneb.extractors`.
     parameters
         What the class is constructed with.
+    hub_id, revision
+        Where its weights are published, and the commit that is meant; None where it has none,
+        or where they are published elsewhere.
     """
 
     display: str = Field(min_length=1, max_length=80)
     description: str = Field(min_length=1, max_length=200)
     family: str = Field(pattern=r"^[a-z][a-z0-9_]*:[A-Z][A-Za-z0-9]*$")
     parameters: dict[str, int | float | str | bool] = {}
+    hub_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")
+    revision: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
 
 
 class _Registry(_Strict):
@@ -111,7 +120,7 @@ def model_ids() -> list[str]:
     return list(models())
 
 
-def load(spec: str, *, device: str = "cpu", weights: str | None = None) -> Loaded:
+def load(spec: str, **told: Any) -> Loaded:
     """Load an extractor.
 
     The arguments are all that a worker process needs to load the same one.
@@ -122,10 +131,9 @@ def load(spec: str, *, device: str = "cpu", weights: str | None = None) -> Loade
         A model's id, or ``path/to/file.py:ClassName``. The class is a subclass of
         `geneb.extractors.base.Extractor`, or as published extractor files have it; the model's
         id is then the class's name.
-    device
-        Where to run: ``cpu``, ``cuda:0``.
-    weights
-        Weights other than the model's own; for a published class, what it gets as its model.
+    told
+        Fields of `geneb.extractors.options.ModelOptions`. A published class gets ``weights`` as
+        its model.
 
     Raises
     ------
@@ -133,10 +141,13 @@ def load(spec: str, *, device: str = "cpu", weights: str | None = None) -> Loade
         If the file does not exist.
     InputError
         If there is no such model, the file or class cannot be used, or the extractor cannot be
-        told the device or the weights that were asked for.
+        told an option that was asked for.
+    MissingExtraError
+        If what the model needs is not installed.
     """
+    options = ModelOptions(**told)
     if ":" in spec or spec.endswith(".py"):
-        return _load_from_file(spec, device, weights)
+        return _load_from_file(spec, options)
     if spec not in models():
         near = difflib.get_close_matches(spec, model_ids(), n=3)
         raise InputError(
@@ -145,26 +156,49 @@ def load(spec: str, *, device: str = "cpu", weights: str | None = None) -> Loade
             expected=f"one of {', '.join(model_ids())}; or path/to/file.py:ClassName",
             fix=f"did you mean {' or '.join(near)}?" if near else None,
         )
-    return Loaded(_construct(model_class(spec), models()[spec].parameters, device, weights), spec)
+    return Loaded(_construct_built_in(spec, options), spec)
 
 
 def model_class(model_id: str) -> type[Extractor]:
-    """Return the class that runs a built-in model."""
+    """Return the class that runs a built-in model.
+
+    Raises
+    ------
+    MissingExtraError
+        If a package that it needs is not installed.
+    """
     module, _, name = models()[model_id].family.partition(":")
-    return getattr(importlib.import_module(f"geneb.extractors.{module}"), name)
+    try:
+        return getattr(importlib.import_module(f"geneb.extractors.{module}"), name)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        extra = extra_bringing(package)
+        if extra is None:
+            raise
+        raise MissingExtraError(package, extra, f"to run {model_id}") from error
 
 
-def _load_from_file(spec: str, device: str, weights: str | None) -> Loaded:
+def _construct_built_in(model_id: str, options: ModelOptions) -> Extractor:
+    model, cls = models()[model_id], model_class(model_id)
+    if not cls.needs_weights:
+        return _construct(cls, model.parameters, options)
+    folder = locate(options.weights, model.hub_id, options.revision or model.revision, model_id)
+    return cls(folder=folder, options=options, **model.parameters)  # type: ignore[call-arg]
+
+
+def _load_from_file(spec: str, options: ModelOptions) -> Loaded:
     loaded = load_class(spec)
     model_id = check_name(loaded.cls.__name__, "model")
     _check_own_name(model_id, f"{loaded.path.name}:{model_id}", "give the class another name")
     if not issubclass(loaded.cls, Extractor):
-        return Loaded(PublishedExtractor(loaded, device=device, weights=weights), model_id)
+        _check_all_told(PublishedExtractor, options, ("device", "weights"))
+        published = PublishedExtractor(loaded, device=options.device, weights=options.weights)
+        return Loaded(published, model_id)
     where = f"{loaded.path.name}:{model_id}"
     _check_declarations(loaded.cls, where)
     try:
         with output_to_stderr():
-            extractor = _construct(_telling_its_file(loaded), {}, device, weights)
+            extractor = _construct(_telling_its_file(loaded), {}, options)
             canonical_json(dict(extractor.describe().parameters))
     except GenebError:
         raise
@@ -217,20 +251,25 @@ def _check_own_name(name: str, where: str, fix: str) -> None:
 
 
 def _construct(
-    cls: type[Extractor], parameters: dict[str, Any], device: str, weights: str | None
+    cls: type[Extractor], parameters: dict[str, Any], options: ModelOptions
 ) -> Extractor:
-    """Construct an extractor, telling it device and weights where it can be told them."""
-    options = dict(parameters)
-    for name, value, implied in (("device", device, "cpu"), ("weights", weights, None)):
-        if accepts(cls, name):
-            options[name] = value
-        elif value != implied:
+    """Construct an extractor, telling it what a user asked for where it can be told."""
+    if accepts(cls, "options"):
+        return cls(**parameters, options=options)  # type: ignore[call-arg]
+    told = {"device": options.device, "weights": options.weights, **options.told()}
+    arguments = {name: value for name, value in told.items() if accepts(cls, name)}
+    _check_all_told(cls, options, arguments)
+    return cls(**parameters, **arguments)
+
+
+def _check_all_told(cls: type, options: ModelOptions, told: Container[str]) -> None:
+    for name, value in options.told().items():
+        if name not in told:
             raise InputError(
                 f"{cls.__name__} cannot be told its {name}",
-                found=f"{name} {shareable(value)}",
+                found=f"{name} {shareable(str(value))}",
                 fix=f"leave {name} out",
             )
-    return cls(**options)
 
 
 def _check_declarations(cls: type[Extractor], where: str) -> None:
