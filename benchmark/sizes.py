@@ -10,7 +10,6 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Annotated
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from geneb.base.files import parse_json
@@ -71,6 +70,8 @@ def smallest_size(accuracies: Sequence[float], limit: int = MAX_SIZE) -> int | N
     >>> smallest_size([0.666666, 0.142857, 0.047619, 0.523809, 0.809523])
     21
     """
+    import numpy as np  # here, because whoever only looks sizes up needs none of it
+
     cut = np.unique(np.round(np.asarray(accuracies) * _MILLION).astype(np.int64))
     sizes = np.arange(1, limit + 1, dtype=np.int64)
     fits = np.ones(limit, dtype=bool)

@@ -35,7 +35,7 @@ Record = TypeVar("Record", bound="_Exchanged")
 
 
 class _Exchanged(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="allow")
+    model_config = ConfigDict(strict=True, frozen=True, extra="allow", defer_build=True)
 
 
 class TaskSpec(_Exchanged):

@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from geneb.base.canonical import digest, pretty_json
@@ -152,6 +151,8 @@ def reported_value(values: Sequence[float], seeds: Sequence[int]) -> float:
         values = [values[0]] * len(seeds)
     if len(values) != len(seeds):
         raise ValueError(f"{len(values)} values for {len(seeds)} seeds")
+    import numpy as np  # here, because whoever only reads results needs none of it
+
     return float(np.mean(values))
 
 
@@ -173,7 +174,7 @@ class RunInfo(BaseModel):
         All other versions, the processor, whether cuml.accel was active.
     """
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
     format: Literal["geneb-results-1"] = "geneb-results-1"
     model_id: str

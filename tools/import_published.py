@@ -24,11 +24,13 @@ LEADERBOARD = Path(__file__).resolve().parent.parent / "leaderboard"
 
 
 def read(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV."""
     with path.open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
 
 
 def published(reference: Path) -> list[dict[str, Any]]:
+    """Return the submissions, in the order of the models."""
     documents = {
         row["model_id"]: {
             "schema_version": SCHEMA_VERSION,
@@ -48,6 +50,8 @@ def published(reference: Path) -> list[dict[str, Any]]:
         for row in read(reference / "published_models.csv")
     }
     for row in read(reference / "published_scores.csv"):
+        if row["model_id"] not in documents:
+            raise SystemExit(f"{row['model_id']} has scores, and is not among the models")
         regime = documents[row["model_id"]]["results"].setdefault(row["regime"], {})
         if row["task_id"] in regime:
             raise SystemExit(f"{row['model_id']}, {row['regime']}, {row['task_id']} stands twice")
@@ -56,6 +60,7 @@ def published(reference: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    """Write all submissions, or none."""
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("reference", type=Path, metavar="REFERENCE_DIR")
     parser.add_argument("--out", type=Path, default=LEADERBOARD / "submissions")

@@ -4,12 +4,13 @@
     python tools/smoke_test_geneb.py --submission FILE --raw_dir DIR
 
 The first runs `geneb run` with the model kmer4 on N tasks, into a folder that is removed again,
-and compares the scores with a results folder of an earlier run. The second compares a submission
-with the means in the published runner's results_*.json. Exits with 1 if a score differs by more
-than --tolerance, or is missing on one side.
+and compares the scores with a results folder of an earlier run. The second compares the means in
+the published runner's results_*.json with a submission. Exits with 1 if a score differs by more
+than --tolerance, or is missing in what it is compared with.
 """
 
 import argparse
+import math
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,14 @@ def compare(ours, theirs, tolerance):
     return not faults
 
 
+def tolerance(text):
+    """Return a difference that is let pass; nothing differs by more than NaN."""
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError("it is a number from 0 on")
+    return value
+
+
 def parse_arguments():
     """Return the arguments."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -61,7 +70,7 @@ def parse_arguments():
     parser.add_argument("--reference", type=Path, help="results folder to compare with")
     parser.add_argument("--submission", type=Path, help="submission to compare")
     parser.add_argument("--raw_dir", type=Path, help="folder of results_*.json")
-    parser.add_argument("--tolerance", type=float, default=1e-6, help="default 1e-6")
+    parser.add_argument("--tolerance", type=tolerance, default=1e-6, help="default 1e-6")
     arguments = parser.parse_args()
     pairs = (arguments.data_dir, arguments.submission and arguments.raw_dir)
     if sum(part is not None for part in pairs) != 1:

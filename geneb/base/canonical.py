@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 ROW_ID_BYTES = 16
 _READ_BYTES = 1 << 20
@@ -59,6 +60,8 @@ def row_ids(sequences: Iterable[str]) -> np.ndarray:
     -------
     ndarray of uint8, shape (n, 16)
     """
+    import numpy as np  # here, because most commands only need the JSON above
+
     joined = b"".join(row_id(sequence) for sequence in sequences)
     return np.frombuffer(joined, dtype=np.uint8).reshape(-1, ROW_ID_BYTES)
 
@@ -73,6 +76,8 @@ def pairs_digest(ids: np.ndarray, labels: np.ndarray | None) -> str:
     labels
         int64, shape (n,); None for unlabelled data, which hashes the row ids alone.
     """
+    import numpy as np
+
     state = hashlib.sha256()
     if labels is None:
         state.update(np.ascontiguousarray(ids).tobytes())

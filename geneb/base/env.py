@@ -65,6 +65,24 @@ def memory_bytes() -> int:
     return min(machine, int(limit)) if limit.isdecimal() else machine
 
 
+def free_memory_bytes() -> int:
+    """Return how much memory this process could still have; caches of files give way to it."""
+    limit = memory_bytes()
+    free = _figure(Path("/proc/meminfo"), "MemAvailable:")
+    used = _figure(Path("/sys/fs/cgroup/memory.stat"), "anon")
+    machine = limit if free is None else free << 10
+    return min(machine, limit - (used or 0))
+
+
+def _figure(path: Path, name: str) -> int | None:
+    """Return the number behind a name at the start of a line, where the system tells it."""
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.split()[:1] == [name]), None)
+
+
 def blas() -> list[dict[str, Any]]:
     """Return what threadpoolctl says of each loaded BLAS and OpenMP library.
 

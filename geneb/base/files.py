@@ -76,20 +76,29 @@ def fsync_file(path: Path) -> None:
         os.close(handle)
 
 
-def atomic_write(path: Path, data: bytes | str) -> None:
-    """Write a file so that a reader, and a crash at any moment, sees the old or the new one."""
+def atomic_write(path: Path, data: bytes | str, *, durable: bool = True) -> None:
+    """Write a file so that a reader, and a crash at any moment, sees the old or the new one.
+
+    Parameters
+    ----------
+    durable
+        Whether that goes for a power cut as well, which takes some milliseconds: not needed for
+        what can be built again.
+    """
     content = data.encode("utf-8") if isinstance(data, str) else data
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
         with temporary.open("xb") as stream:
             stream.write(content)
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    fsync_directory(path.parent)
+    if durable:
+        fsync_directory(path.parent)
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -98,6 +107,14 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if key in found:
             raise ValueError(f"the key {key[:80]!r} stands twice")
         found[key] = value
+    return found
+
+
+def _refuse_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if found.setdefault(key, value) != value:
+            raise ValueError(f"the key {key[:80]!r} stands twice, with two values")
     return found
 
 
@@ -136,8 +153,14 @@ def _check_text(data: bytes, value: Any) -> None:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
 
 
-def parse_json(data: bytes, where: str) -> Any:
+def parse_json(data: bytes, where: str, *, repeats: bool = False) -> Any:
     """Parse a stranger's JSON: no duplicate keys, no NaN or infinity, no great depth, UTF-8 only.
+
+    Parameters
+    ----------
+    repeats
+        Whether a key may stand there again with the same value: a published configuration does
+        so.
 
     Raises
     ------
@@ -148,7 +171,7 @@ def parse_json(data: bytes, where: str) -> Any:
         check_json_size(data)
         value = json.loads(
             data.decode("utf-8"),
-            object_pairs_hook=_refuse_duplicates,
+            object_pairs_hook=_refuse_contradictions if repeats else _refuse_duplicates,
             parse_constant=_refuse_constant,
             parse_float=_refuse_infinite,
         )
@@ -197,9 +220,9 @@ def _read_up_to(handle: int, size: int) -> bytes:
         return stream.read(size)
 
 
-def read_json(path: Path, limit: int = MAX_JSON_BYTES) -> Any:
+def read_json(path: Path, limit: int = MAX_JSON_BYTES, *, repeats: bool = False) -> Any:
     """Read and parse a stranger's JSON file; see `parse_json`."""
-    return parse_json(read_bytes(path, limit), str(path))
+    return parse_json(read_bytes(path, limit), str(path), repeats=repeats)
 
 
 class FileLock:

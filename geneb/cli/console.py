@@ -1,4 +1,7 @@
-"""What a person sees: tables, progress and complaints. The only module that imports rich."""
+"""What a person sees: tables, progress and complaints. The only module that imports rich.
+
+It does so only where something is drawn: a command that says one line does not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,6 @@ import threading
 import time
 from collections.abc import Sequence
 from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
-from rich.table import Table
-from rich.text import Text
 
 from geneb.base.canonical import pretty_json
 from geneb.base.progress import Progress
@@ -40,6 +37,10 @@ def table(
     title: str | None = None,
 ) -> None:
     """Print a table to stdout; without a terminal it is as wide as its content."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console = Console(
@@ -66,6 +67,10 @@ def table(
 
 class _TerminalProgress:
     def __init__(self, *, show_rate: bool) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
         columns = [
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -88,6 +93,8 @@ class _TerminalProgress:
             self._bar.update(self._task, rate=f"{speed:,.0f}/s")
 
     def say(self, message: str) -> None:
+        from rich.text import Text
+
         self._bar.console.print(Text(plain(message, limit=2000)))
 
     def finish(self) -> None:

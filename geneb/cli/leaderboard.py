@@ -53,7 +53,7 @@ def command() -> None:
 @click.option(
     "--by",
     type=click.Choice(["overall", "category", "task"]),
-    help="How far the scores are broken down. Default: overall, or task where no model has all "
+    help="How far all scores are broken down. Default: overall, or task where no model has all "
     "tasks.",
 )
 @click.option(
@@ -70,8 +70,18 @@ def command() -> None:
     metavar="X",
     help="The same for a task id, label or glob.",
 )
-@click.option("--min-params", callback=_parse_params, metavar="N", help="Such as 500M or 1.2B.")
-@click.option("--max-params", callback=_parse_params, metavar="N", help="Such as 500M or 1.2B.")
+@click.option(
+    "--min-params",
+    callback=_parse_params,
+    metavar="N",
+    help="Show only models with at least N parameters, such as 500M or 1.2B.",
+)
+@click.option(
+    "--max-params",
+    callback=_parse_params,
+    metavar="N",
+    help="Show only models with at most N parameters.",
+)
 @click.option(
     "--provenance",
     "provenances",
@@ -86,7 +96,7 @@ def command() -> None:
     type=click.Choice(["table", "csv", "json", "md"]),
     default="table",
     show_default=True,
-    help="CSV and JSON have full precision.",
+    help="CSV and JSON are for programs: full precision, model ids.",
 )
 @json_option()
 def show(paths: tuple[Path, ...], *, form: str, as_json: bool, **query: Any) -> None:
@@ -100,22 +110,19 @@ def show(paths: tuple[Path, ...], *, form: str, as_json: bool, **query: Any) -> 
     from geneb.benchmark.spec import load_spec
     from geneb.cli.console import print_json, status
     from geneb.reporting.entries import entries_of, read_leaderboard
-    from geneb.reporting.shipped import shipped_folder
+    from geneb.reporting.shipped import shipped_sources
     from geneb.reporting.view import Query, look
 
-    if paths:
-        entries = entries_of(paths)
-    else:
-        folders = (shipped_folder(name) for name in ("submissions", "verifications"))
-        entries = list(read_leaderboard(*folders).entries)
-    asked = Query(**query)
+    entries = entries_of(paths) if paths else list(read_leaderboard(*shipped_sources()).entries)
+    asked = Query(**query, for_people=form in ("table", "md"))
     view = look(entries, asked, load_spec())
     if as_json or form == "json":
         facts = {"regime": asked.regime, "metric": asked.metric, "protocol": entries[0].protocol}
-        models = [_describe(one, view, asked.by) for one in view.models]
+        models = [_describe(one, view) for one in view.models]
         print_json({**facts, "models": models})
     else:
         _print_table(view.table, form)
+    status(f"{asked.metric}, regime {asked.regime}; ranked by {view.ranked_by}")
     if any(one.scores.own for one in view.models):
         status("tasks outside the benchmark never enter macro, micro or a category")
     for one in view.models:
@@ -123,7 +130,7 @@ def show(paths: tuple[Path, ...], *, form: str, as_json: bool, **query: Any) -> 
             status(f"{one.model_id} has no scores in the regime {asked.regime}")
 
 
-def _describe(one: Standing, view: View, by: str | None) -> dict[str, Any]:
+def _describe(one: Standing, view: View) -> dict[str, Any]:
     entry, scores = one.entry, one.scores
     facts: dict[str, Any] = {
         "rank": one.rank,
@@ -140,9 +147,9 @@ def _describe(one: Standing, view: View, by: str | None) -> dict[str, Any]:
     elif view.task_ids:
         found = {**scores.tasks, **scores.own}
         facts["tasks"] = {task: found.get(task) for task in view.task_ids}
-    elif by == "category":
+    elif view.by == "category":
         facts["categories"] = scores.categories
-    elif view.table.columns[0] == "task":
+    elif view.by == "task":
         facts["tasks"] = scores.tasks
         facts["own_tasks"] = scores.own
     return facts
@@ -207,13 +214,13 @@ def build(
     from geneb.reporting.build import build_page, build_tables, write_files, write_parquet
     from geneb.reporting.differences import file_differences
     from geneb.reporting.entries import read_leaderboard
-    from geneb.reporting.shipped import checkout_folder, shipped_folder
+    from geneb.reporting.shipped import checkout_folder, shipped_sources
 
+    if check and parquet:
+        raise click.UsageError("--check writes nothing: leave out --parquet")
     folder = out or checkout_folder("the leaderboard")
-    leaderboard = read_leaderboard(
-        submissions or shipped_folder("submissions"),
-        verifications or shipped_folder("verifications"),
-    )
+    shipped = shipped_sources()
+    leaderboard = read_leaderboard(submissions or shipped[0], verifications or shipped[1])
     for note in leaderboard.notes:
         status(f"note: {note}")
     tables = build_tables(leaderboard.entries, load_spec())
@@ -267,11 +274,11 @@ def _build_here(folder: Path) -> Path:
     from geneb.benchmark.spec import load_spec
     from geneb.reporting.build import build_page, build_tables, write_files
     from geneb.reporting.entries import read_leaderboard
-    from geneb.reporting.shipped import shipped_folder
+    from geneb.reporting.shipped import shipped_sources
 
-    entries = read_leaderboard(shipped_folder("submissions"), shipped_folder("verifications"))
-    write_files(folder, build_page(entries.entries, load_spec()))
-    write_files(folder / "tables", build_tables(entries.entries, load_spec()))
+    entries = read_leaderboard(*shipped_sources()).entries
+    write_files(folder, build_page(entries, load_spec()))
+    write_files(folder / "tables", build_tables(entries, load_spec()))
     return folder
 
 

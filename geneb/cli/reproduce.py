@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from geneb.cli.options import data_option, json_option, out_option, quiet_option, tasks_option
+from geneb.errors import InputError
 
 if TYPE_CHECKING:
     from geneb.reporting.reproduce import Reproduction
@@ -75,16 +76,22 @@ def reproduce(
         sample=sample,
         progress=progress(quiet=quiet),
     )
-    path = write_record(folder, found.record) if found.record else None
+    path, refusal = None, None
+    try:
+        path = write_record(folder, found.record) if found.record else None
+    except InputError as error:  # what was found took long: it is told all the same
+        refusal = str(error)
     if as_json:
         print_json({**found.as_json(), "record": path and str(path)})
     else:
         _print(found)
     for fault in found.faults:
         complain(str(fault))
+    if refusal:
+        complain(refusal)
     if path:
         status(f"record: {path}")
-    return 0 if found.record else 1
+    return 0 if path else 1
 
 
 def _print(found: Reproduction) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from geneb.cli.options import (
+    MODEL_ARGUMENTS,
     data_option,
     model_options,
     model_source,
@@ -52,13 +53,9 @@ def command(
     data: Path,
     out: Path,
     limit: int | None,
-    model_id: str | None,
     force: bool,
     quiet: bool,
-    weights: str | None,
-    device: str,
-    batch_tokens: int | None,
-    **statement: Any,
+    **options: Any,
 ) -> int:
     """Embed all tasks with a model, probe the store, and pack a submission.
 
@@ -73,11 +70,14 @@ def command(
     from geneb.reporting.pack import Statement, check_statement
 
     source = model_source(model, extractor)
-    name = model_id or source.rpartition(":")[2]
-    said = Statement(**statement)
+    told = {name: options.pop(name) for name in MODEL_ARGUMENTS}
+    if told["layer"] == "all":
+        raise click.UsageError("a submission is of one layer; --layer all is for geneb embed")
+    name = told["model_id"] or source.rpartition(":")[2]
+    said = Statement(**options)
     # Before hours of work, not after them.
     check_statement(name, said)
-    tasks = _first_tasks(data, limit) if limit else []
+    tasks = _choose_tasks(data, limit)
     store = out / f"{name}.zarr"
     with stop_at_signals() as stop, contextlib.redirect_stdout(sys.stderr):
         summary = embed(
@@ -87,10 +87,7 @@ def command(
             tasks=tasks,
             progress=progress(quiet=quiet),
             stop=stop,
-            model_id=model_id,
-            weights=weights,
-            device=device,
-            batch_tokens=batch_tokens,
+            **told,
         )
     for warning in summary.warnings:
         status(f"note: {warning}")
@@ -99,17 +96,36 @@ def command(
         raise Interrupted(stop.signum)
     if not _probe(store, out / "results", tasks, progress(quiet=quiet)):
         return 1
-    _pack(out, name, store, said, partial=limit is not None, force=force)
+    _pack(out, name, store, said, trial=limit is not None, force=force)
     return 0
 
 
-def _first_tasks(data: Path, limit: int) -> list[str]:
+def _choose_tasks(data: Path, limit: int | None) -> list[str]:
+    """Return the ids of the first tasks that are there; none, which means all, without a limit.
+
+    Raises
+    ------
+    NotFoundError
+        If a CSV is missing; what to do about it is told in options that this command has.
+    """
     from geneb.benchmark.spec import load_spec
+    from geneb.errors import NotFoundError
     from geneb.tasks.select import find_task_files
 
     spec = load_spec()
-    files = find_task_files(data, spec.task_ids, spec, available=True)
-    return [path.stem for path in files[:limit]]
+    if limit:
+        files = find_task_files(data, spec.task_ids, spec, available=True)
+        return [path.stem for path in files[:limit]]
+    try:
+        find_task_files(data, [], spec)
+    except NotFoundError as error:
+        if data.is_dir():
+            error.fix = (
+                "add them, or try it out with --limit N on what is there; "
+                "`geneb embed --available` and `geneb probe` take part of the benchmark"
+            )
+        raise
+    return []
 
 
 def _probe(store: Path, results: Path, tasks: Sequence[str], display: Progress) -> bool:
@@ -133,17 +149,17 @@ def _probe(store: Path, results: Path, tasks: Sequence[str], display: Progress) 
 
 
 def _pack(
-    out: Path, name: str, store: Path, statement: Statement, *, partial: bool, force: bool
+    out: Path, name: str, store: Path, statement: Statement, *, trial: bool, force: bool
 ) -> None:
     from geneb.base.text import plain
     from geneb.cli.console import status
     from geneb.reporting.pack import pack, write_packed
     from geneb.stores import open_store
 
-    packed = pack([out / "results" / name], statement, store=open_store(store), partial=partial)
-    for path in write_packed(packed, out, force=force):
+    packed = pack([out / "results" / name], statement, store=open_store(store), partial=trial)
+    for path in write_packed(packed, out, force=force, trial=trial):
         click.echo(plain(str(path), limit=1000))
     for note in packed[0].notes:
         status(note)
-    if not packed[0].complete:
-        status("incomplete, so it cannot be submitted")
+    if trial:
+        status("this was a test: such a file cannot be submitted")

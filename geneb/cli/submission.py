@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ command.add_command(reproduce)
 )
 @json_option()
 def validate(files: tuple[Path, ...], *, as_json: bool) -> int:
-    """Validate submissions: list every fault of every FILE; exit 1 if there is one.
+    """Validate submissions: find every fault of every FILE; exit 1 if there is one.
 
     Looks at the form, at completeness, at what only maintainers may say, and warns of scores
     that the benchmark's test sets cannot give. Evidence files are validated too.
@@ -42,8 +43,8 @@ def validate(files: tuple[Path, ...], *, as_json: bool) -> int:
     reports = validate_files(files)
     if as_json:
         print_json({"valid": all(one.valid for one in reports), "files": _describe(reports)})
-    else:
-        _print_reports(reports)
+    elif _print_reports(reports):
+        status("what is alike is told once; --json lists every fault")
     faults = sum(len(one.faults) for one in reports)
     warnings = sum(len(one.warnings) for one in reports)
     valid = sum(one.valid for one in reports)
@@ -76,16 +77,25 @@ def _fields(fault: Fault) -> dict[str, str | None]:
     }
 
 
-def _print_reports(reports: Sequence[Report]) -> None:
+def _print_reports(reports: Sequence[Report]) -> bool:
+    """Print what was found; return whether faults were put together."""
     from geneb.base.text import plain
+    from geneb.reporting.faults import in_brief
 
+    shortened = False
     for report in reports:
         name = plain(str(report.path), limit=1000)
         if report.valid:
             click.echo(f"{name}: valid")
         for word, found in (("fault", report.faults), ("warning", report.warnings)):
-            for fault in found:
-                click.echo("\n".join(_lines(f"{name}: {word} at {fault}")))
+            brief = in_brief(found)
+            shortened |= len(brief) < len(found)
+            for fault in brief:
+                place = "" if fault.where == "$" else f" at {fault.where}"
+                kind = f"{word}{place}: " if report.read else ""
+                text = f"{name}: {kind}{replace(fault, where='')}"
+                click.echo("\n".join(_lines(text)))
+    return shortened
 
 
 def _lines(text: str) -> list[str]:
@@ -96,7 +106,7 @@ def _lines(text: str) -> list[str]:
 
 @command.command(
     epilog="Example: geneb submission pack results/my-model --out leaderboard/submissions "
-    "--submitted-by 'A lab'"
+    "--display 'My model' --params 86000000"
 )
 @click.argument(
     "results", metavar="RESULTS...", nargs=-1, required=True, type=click.Path(path_type=Path)

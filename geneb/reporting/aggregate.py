@@ -9,6 +9,7 @@ never enter any of them. Sums are exact (`math.fsum`), so that the order of addi
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -40,24 +41,26 @@ class Aggregate:
 
 def aggregate(scores: Mapping[str, float], spec: Spec) -> Aggregate:
     """Return what follows from the scores of tasks (task id -> value)."""
-    tasks = {task: scores[task] for task in spec.task_ids if task in scores}
-    members: dict[str, list[str]] = {category: [] for category in spec.categories}
+    tasks: dict[str, float] = {}
+    members: dict[str, list[float]] = {category: [] for category in spec.categories}
+    incomplete: set[str] = set()
     for task in spec.tasks:
-        members[task.category].append(task.id)
+        if task.id in scores:
+            tasks[task.id] = scores[task.id]
+            members[task.category].append(scores[task.id])
+        else:
+            incomplete.add(task.category)
     categories = {
-        category: mean([tasks[task] for task in ids])
-        if all(task in tasks for task in ids)
-        else None
-        for category, ids in members.items()
+        category: None if category in incomplete else mean(values)
+        for category, values in members.items()
     }
     known = [value for value in categories.values() if value is not None]
-    complete = len(tasks) == len(spec.tasks)
     return Aggregate(
         tasks=tasks,
         own={task: scores[task] for task in sorted(set(scores) - set(tasks))},
         categories=categories,
-        macro=mean(known) if complete else None,
-        micro=mean(list(tasks.values())) if complete else None,
+        macro=None if incomplete else mean(known),
+        micro=None if incomplete else mean(list(tasks.values())),
     )
 
 
@@ -72,7 +75,8 @@ def ranks(values: Sequence[float | None]) -> list[int | None]:
     Equal values, in full precision, share a rank, and the next rank is left out: 1, 2, 2, 4.
     None has no rank.
     """
-    known = [value for value in values if value is not None]
+    ascending = sorted(value for value in values if value is not None)
     return [
-        None if value is None else 1 + sum(other > value for other in known) for value in values
+        None if value is None else 1 + len(ascending) - bisect_right(ascending, value)
+        for value in values
     ]

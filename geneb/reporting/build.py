@@ -18,7 +18,6 @@ from geneb.errors import MissingExtraError
 from geneb.reporting.aggregate import Aggregate
 from geneb.reporting.entries import Entry
 from geneb.reporting.formats import to_csv, to_latex, to_markdown
-from geneb.reporting.site import render_site
 from geneb.reporting.tables import Cell, Standing, Table, by_categories, rank_anew, standings
 
 LEADERBOARD = "leaderboard.json"
@@ -206,17 +205,22 @@ def top_table(models: Sequence[Standing], metric: str, spec: Spec) -> Table:
 
 def build_page(entries: Sequence[Entry], spec: Spec) -> dict[str, bytes]:
     """Return the content of every file of the site, by name."""
+    from geneb.reporting.site import render_site  # here, because tables alone need none of it
+
     overall, by_task = build_documents(entries, rank_entries(entries, spec), spec)
     pages = render_site(overall, by_task, load_model_meta(), spec)
     return {name: text.encode("utf-8") for name, text in pages.items()}
 
 
 def write_files(folder: Path, content: Mapping[str, bytes]) -> None:
-    """Write files below a folder, each atomically; other files in it are left alone."""
+    """Write files below a folder, each atomically; other files in it are left alone.
+
+    They are not forced onto the disk one by one: whoever doubts them builds them again.
+    """
     for name, data in content.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, data)
+        atomic_write(path, data, durable=False)
 
 
 def write_parquet(path: Path, entries: Sequence[Entry], spec: Spec) -> None:

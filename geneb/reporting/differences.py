@@ -31,6 +31,9 @@ def file_differences(
         except (FileNotFoundError, NotADirectoryError):
             faults.append(Fault(str(path), "this file is missing"))
             continue
+        except OSError as error:  # a folder in its place, say: the other files are compared still
+            faults.append(Fault(str(path), "this file cannot be read", found=error.strerror))
+            continue
         if found != expected:
             faults.append(_first_difference(path, expected, found))
     if exhaustive and folder.is_dir():

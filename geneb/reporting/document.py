@@ -104,7 +104,9 @@ def _settle(value: Any, path: tuple[str | int, ...], faults: list[Fault]) -> Any
             name = _settle_text(key, (*path, key), faults)
             if name in found:
                 faults.append(_repeated((*path, name)))
-            found[name] = _settle(inner, (*path, name), faults)
+            # Nearly all values are numbers, which have nothing to settle.
+            number = isinstance(inner, float)
+            found[name] = inner if number else _settle(inner, (*path, name), faults)
         return found
     if isinstance(value, list):
         return [_settle(inner, (*path, place), faults) for place, inner in enumerate(value)]

@@ -20,23 +20,25 @@ submission; whether it is theirs is for those to judge who own the folder.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from geneb.base.files import parse_json, read_bytes
 from geneb.benchmark.spec import ModelFacts, load_model_meta, load_spec
 from geneb.errors import Fault, InputError, NotFoundError
 from geneb.reporting.faults import listed
 from geneb.reporting.sources import Source, read_sources
-from geneb.reporting.submission import EVIDENCE_ENDING, MAX_BYTES
-from geneb.reporting.validate import Findings, Report, check_document, validate_files
+from geneb.reporting.submission import ENDING, EVIDENCE_ENDING
+from geneb.reporting.validate import (
+    OFFICIAL,
+    SELF_REPORTED,
+    Findings,
+    Report,
+    validate_files,
+)
 from geneb.reporting.verification import VerificationRecord, find_record
 from geneb.results import Summary
 
-OFFICIAL = "official"
-SELF_REPORTED = "self-reported"
 NOT_SUBMITTED = "not submitted"
 PROVENANCES = (OFFICIAL, "verified", "scores-verified", SELF_REPORTED)
 """The most trustworthy first."""
@@ -83,7 +85,7 @@ class Leaderboard:
     entries
         Sorted by model id, case aside.
     notes
-        Sentences about records that were not used.
+        Sentences about records that were not used, and about names that several models have.
     """
 
     entries: tuple[Entry, ...]
@@ -103,23 +105,30 @@ def read_leaderboard(submissions: Path, verifications: Path | None = None) -> Le
     Raises
     ------
     NotFoundError
-        If there is no such folder, or no submission in it.
+        If there is no such folder, or no submission in the first.
     InputError
         Naming every file that is refused, and everything that is wrong with it.
     """
     reports = validate_files(submission_files(submissions))
+    _refuse(reports, submissions)
+    if verifications is not None and not verifications.is_dir():
+        raise NotFoundError(
+            "there is no such folder of verification records", where=str(verifications)
+        )
     entries: list[Entry] = []
     notes: list[str] = []
     for report in reports:
-        if not report.valid:
-            continue
-        data = read_bytes(report.path, MAX_BYTES)
-        found = Findings(parse_json(data, str(report.path)))
-        record, note = _record_of(found.document["model_id"], data, verifications)
+        # What was checked is what is used: the file is not read a second time.
+        record, note = _record_of(report, verifications)
         notes += [note] if note else []
-        entries.append(_make_entry(found, record))
-    _refuse(reports, submissions)
+        entries.append(_make_entry(report.found, record))
+    if verifications is not None:
+        notes += _records_of_nobody(verifications, {entry.model_id for entry in entries})
     ordered = sorted(entries, key=lambda entry: (entry.model_id.lower(), entry.model_id))
+    notes += [
+        f"{' and '.join(ids)} are both shown as {display}"
+        for display, ids in same_names(ordered).items()
+    ]
     return Leaderboard(tuple(ordered), tuple(notes))
 
 
@@ -151,7 +160,7 @@ def submission_files(folder: Path) -> list[Path]:
     paths = [
         path
         for path in sorted(folder.iterdir())
-        if path.suffix == ".json"
+        if path.suffix.lower() == ENDING  # in capitals it is refused by name, not passed over
         and not path.name.startswith(".")
         and not path.name.endswith(EVIDENCE_ENDING)
     ]
@@ -163,15 +172,22 @@ def submission_files(folder: Path) -> list[Path]:
 
 
 def _record_of(
-    model_id: str, data: bytes, verifications: Path | None
+    report: Report, verifications: Path | None
 ) -> tuple[VerificationRecord | None, str | None]:
     """Return the record of exactly this file, or a sentence on why there is none."""
-    record = find_record(verifications, model_id) if verifications else None
+    record = find_record(verifications, report.model_id) if verifications else None
     if record is None:
         return None, None
-    if record.submission_sha256 != hashlib.sha256(data).hexdigest():
-        return None, f"{model_id}: its verification record is of another version of the file"
+    if record.submission_sha256 != report.sha256:
+        return None, f"{report.model_id}: its verification record is of another version of the file"
     return record, None
+
+
+def _records_of_nobody(verifications: Path, model_ids: Collection[str]) -> Iterator[str]:
+    """Yield a sentence for each record whose submission is not there."""
+    for path in sorted(verifications.glob(f"*{ENDING}")):
+        if path.stem not in model_ids and not path.name.startswith("."):
+            yield f"{path.name}: there is no submission that this verification record is of"
 
 
 def _make_entry(found: Findings, record: VerificationRecord | None) -> Entry:
@@ -195,6 +211,17 @@ def _provenance(facts: ModelFacts | None, record: VerificationRecord | None) -> 
     return min(published, earned, key=PROVENANCES.index)
 
 
+def same_names(entries: Sequence[Entry]) -> dict[str, list[str]]:
+    """Return the names for people that several models have, case aside, with the models' ids."""
+    ids: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    for entry in entries:
+        ids.setdefault(first.setdefault(entry.display.casefold(), entry.display), []).append(
+            entry.model_id
+        )
+    return {display: found for display, found in ids.items() if len(found) > 1}
+
+
 def entries_of(paths: Sequence[Path]) -> list[Entry]:
     """Read results folders and submission files for a look at them; they may be incomplete.
 
@@ -207,10 +234,9 @@ def entries_of(paths: Sequence[Path]) -> list[Entry]:
 
 
 def _look_at(source: Source) -> Entry:
-    if not source.path.is_dir():
+    if source.submission is not None:
         # Whatever is published about the model: these scores have not been taken in.
-        found = check_document(read_bytes(source.path, MAX_BYTES))
-        return replace(_make_entry(found, None), provenance=SELF_REPORTED)
+        return replace(_make_entry(source.submission, None), provenance=SELF_REPORTED)
     facts = load_model_meta().find(source.model_id)
     return Entry(
         model_id=source.model_id,

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from geneb.base.canonical import digest
+from geneb.base.text import name_some
+from geneb.benchmark.sizes import load_test_sizes
+from geneb.benchmark.spec import load_spec
+from geneb.errors import Fault
+from geneb.reporting.document import json_path, show
 from geneb.reporting.submission import ModelId
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]
 
 
+def _check_finite(value: Any) -> Any:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise ValueError("there is a number in it that is not finite") from None
+    return value
+
+
+Json = Annotated[Any, AfterValidator(_check_finite)]
+_PACK_AGAIN = "pack submission and evidence together, and edit neither"
+
+
 class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
 
 class FitSummary(_Strict):
@@ -67,7 +87,7 @@ class StoreEvidence(_Strict):
     """
 
     fingerprint_id: Sha256
-    fingerprint: dict[str, Any] | None
+    fingerprint: dict[str, Json] | None
 
 
 class _Evidence(_Strict):
@@ -94,8 +114,8 @@ class ProbeEvidence(_Evidence):
     store: StoreEvidence
     run_key: str
     versions: dict[str, str]
-    blas: list[dict[str, Any]]
-    environment: dict[str, Any]
+    blas: list[dict[str, Json]]
+    environment: dict[str, Json]
     tasks: dict[str, TaskEvidence]
 
 
@@ -130,3 +150,85 @@ class LegacyEvidence(_Evidence):
 
 Evidence = Annotated[ProbeEvidence | LegacyEvidence, Field(discriminator="source")]
 """What an evidence file holds."""
+
+
+def contradictions(evidence: ProbeEvidence | LegacyEvidence) -> Iterator[Fault]:
+    """Yield what cannot be true of a submission's evidence, with its JSON path."""
+    yield from _unknown_names(evidence)
+    if isinstance(evidence, LegacyEvidence):
+        return
+    spec = load_spec()
+    for name, stated, published in (
+        ("protocol", evidence.protocol, spec.protocol.id),
+        ("seeds", evidence.seeds, list(spec.seeds)),
+    ):
+        if stated != published:
+            yield Fault(
+                f"$.{name}",
+                "only results of the published protocol are submitted",
+                expected=str(published),
+                found=show(stated),
+                fix="probe the store again, without --protocol and --seeds",
+            )
+    store = evidence.store
+    if store.fingerprint is not None and digest(store.fingerprint) != store.fingerprint_id:
+        yield Fault(
+            "$.store.fingerprint",
+            "this is not the fingerprint of the store that is named",
+            expected=store.fingerprint_id,
+            found=digest(store.fingerprint),
+            fix=_PACK_AGAIN,
+        )
+    for task, regime, fits in _fits(evidence):
+        place = json_path(("tasks", task, "regimes", regime))
+        if fits.fits not in (1, len(spec.seeds)) or fits.converged > fits.fits:
+            yield Fault(
+                place,
+                "there is one fit, or one for each seed, and no more of them converged",
+                found=f"{fits.fits:,} fits, {fits.converged:,} converged",
+                fix=_PACK_AGAIN,
+            )
+
+
+def gaps(evidence: ProbeEvidence | LegacyEvidence) -> Iterator[Fault]:
+    """Yield what makes evidence doubtful: tasks without any, and tests on other rows."""
+    lacking = [task for task in load_spec().task_ids if task not in evidence.tasks]
+    if lacking:
+        yield Fault(
+            "$.tasks",
+            f"{len(lacking):,} tasks are without evidence",
+            found=f"none for {name_some(lacking, 3)}",
+            fix=_PACK_AGAIN,
+        )
+    if isinstance(evidence, LegacyEvidence):
+        return
+    sizes = load_test_sizes()
+    for task, regime, fits in _fits(evidence):
+        if fits.n_test != sizes.get(task, fits.n_test):
+            yield Fault(
+                json_path(("tasks", task, "regimes", regime, "n_test")),
+                "the task's test set has another number of rows",
+                expected=f"{sizes[task]:,}",
+                found=f"{fits.n_test:,}",
+                fix="compare the task's CSV with the benchmark's: `geneb task show`",
+            )
+
+
+def _fits(evidence: ProbeEvidence) -> Iterator[tuple[str, str, FitSummary]]:
+    for task, of_task in evidence.tasks.items():
+        for regime, fits in of_task.regimes.items():
+            yield task, regime, fits
+
+
+def _unknown_names(evidence: ProbeEvidence | LegacyEvidence) -> Iterator[Fault]:
+    spec = load_spec()
+    for task, of_task in evidence.tasks.items():
+        regimes = of_task.regimes if isinstance(of_task, TaskEvidence) else of_task
+        if task not in spec.task_ids:
+            yield Fault(
+                json_path(("tasks", task)), "this is no task of the benchmark", fix=_PACK_AGAIN
+            )
+        for regime in regimes:
+            if regime not in spec.regimes:
+                place = json_path(("tasks", task, "regimes", regime))
+                yield Fault(place, "this is no regime of the benchmark", fix=_PACK_AGAIN)

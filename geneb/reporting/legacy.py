@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from geneb.base.files import parse_json, read_bytes
 from geneb.base.text import plain
 from geneb.benchmark.spec import load_spec
-from geneb.errors import Fault, GenebError, InputError
+from geneb.errors import Fault, GenebError, InputError, NotFoundError
 from geneb.reporting.evidence import LegacyEvidence, LegacyScores
 from geneb.reporting.faults import listed
 from geneb.reporting.submission import SCHEMA_VERSION
@@ -137,11 +137,17 @@ def read_legacy(folder: Path) -> Legacy:
 
     Raises
     ------
+    NotFoundError
+        If there are none.
     InputError
         Listing every file that cannot be used, is of a task and regime that another file is of,
         or of another model than the rest.
     """
     paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise NotFoundError(
+            "there are no result files of the published runner", where=str(folder), expected=PATTERN
+        )
     if len(paths) > MAX_FILES:
         raise InputError(f"there are more than {MAX_FILES:,} result files", where=str(folder))
     names, faults = _parse_names(paths)

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from geneb import __version__
 from geneb.base.canonical import pretty_json
 from geneb.base.files import MAX_JSON_BYTES, PARTIAL, atomic_write, read_bytes
+from geneb.base.text import name_some, plain
 from geneb.benchmark.spec import load_model_meta, load_spec
 from geneb.errors import InputError, NotFoundError
 from geneb.extractors.registry import models
@@ -40,6 +43,7 @@ from geneb.stores import Store
 
 HARNESS_VERSION = f"geneb-{__version__}"
 _SKLEARN = "sklearn"
+_PROBE_AGAIN = "probe the store again, into another --out"
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,13 @@ class Packed:
     notes: tuple[str, ...]
     complete: bool
 
-    def paths(self, out: Path) -> tuple[Path, Path]:
-        """Return where submission and evidence go; a partial one never gets the final name."""
-        stem = self.model_id if self.complete else f"{self.model_id}{PARTIAL}"
+    def paths(self, out: Path, *, trial: bool = False) -> tuple[Path, Path]:
+        """Return where submission and evidence go.
+
+        Neither what is incomplete nor a trial, whatever is in it, gets the final name.
+        """
+        final = self.complete and not trial
+        stem = self.model_id if final else f"{self.model_id}{PARTIAL}"
         return out / f"{stem}{ENDING}", out / f"{stem}{EVIDENCE_ENDING}"
 
 
@@ -151,6 +159,7 @@ def _pack_results(
     folder = ResultsFolder.open(path)
     _check_run(folder.info, path, model_id, store)
     results = folder.current()
+    _check_origins(folder, results)
     known = set(load_spec().task_ids)
     own = [task.origin.task for task in results if task.origin.task not in known]
     results = [task for task in results if task.origin.task in known]
@@ -158,13 +167,51 @@ def _pack_results(
     text, complete = _submission_text(
         folder.info.model_id, statement, summary, path, partial=partial
     )
-    evidence = _probe_evidence(folder.info, results, store, text)
+    try:
+        evidence = _probe_evidence(folder.info, results, store, text)
+    except ValidationError as error:
+        raise _impossible_evidence(error, path) from error
     return Packed(
         folder.info.model_id,
         text,
         pretty_json(evidence.model_dump(mode="json")),
         (*_notes(folder.info, evidence, own), *_doubts(folder.info.model_id, text)),
         complete,
+    )
+
+
+def _check_origins(folder: ResultsFolder, results: Sequence[TaskResults]) -> None:
+    """Refuse tables that are of this run by its key only, and a folder with none of this run."""
+    info = folder.info
+    if not results and (others := folder.task_ids()):
+        raise InputError(
+            f"{RUN_FILE} is of another run than the tables beside it",
+            where=str(folder.path),
+            found=f"{len(others):,} tables, none of run {info.key}",
+            fix=_PROBE_AGAIN,
+        )
+    for one in results:
+        found = (one.origin.store_fingerprint, one.origin.backend, one.origin.protocol)
+        expected = (info.store_fingerprint, info.backend, info.protocol)
+        if found != expected:
+            raise InputError(
+                f"this table and {RUN_FILE} do not agree on store, backend and protocol",
+                where=str(folder.task_path(one.origin.task)),
+                expected=", ".join(expected),
+                found=plain(", ".join(found)),
+                fix=_PROBE_AGAIN,
+            )
+
+
+def _impossible_evidence(error: ValidationError, path: Path) -> InputError:
+    faults = [
+        f"{one['loc'][-1]}: {plain(one['msg'])}" for one in error.errors(include_url=False)[:8]
+    ]
+    return InputError(
+        "these results were not written by geneb probe, or were edited by hand",
+        where=str(path),
+        found="; ".join(faults),
+        fix=_PROBE_AGAIN,
     )
 
 
@@ -348,7 +395,8 @@ def _missing(summary: Summary) -> list[str]:
         if len(tasks) == len(spec.tasks):
             lines.append(f"{regime}: all {len(tasks)} tasks are missing")
         elif tasks:
-            lines.append(f"{regime}: {len(tasks)} tasks are missing: {', '.join(tasks)}")
+            lack = "1 task is" if len(tasks) == 1 else f"{len(tasks)} tasks are"
+            lines.append(f"{regime}: {lack} missing: {name_some(tasks, 3)}")
     return lines
 
 
@@ -357,12 +405,20 @@ def _meta(model_id: str, statement: Statement, where: str) -> Mapping[str, Any]:
     named = facts or models().get(model_id)
     display = statement.display or (named.display if named else None)
     params = statement.params or (facts.params if facts else None)
-    unknown = [name for name, value in (("--display", display), ("--params", params)) if not value]
-    if unknown:
+    asked = [
+        (what, option)
+        for what, option, value in (
+            ("name in tables", "--display TEXT", display),
+            ("number of parameters", "--params N", params),
+        )
+        if not value
+    ]
+    if asked:
         raise InputError(
-            f"what is shown of the model {model_id} is not known",
+            f"the model's {' and '.join(what for what, _ in asked)} must be said",
             where=where,
-            fix=f"give {' and '.join(unknown)}",
+            found=f"{model_id} is not among the published models",
+            fix=f"give {' and '.join(option for _, option in asked)}",
         )
     return {
         "display": display,
@@ -375,8 +431,15 @@ def _meta(model_id: str, statement: Statement, where: str) -> Mapping[str, Any]:
     }
 
 
-def write_packed(packed: Sequence[Packed], out: Path, *, force: bool = False) -> list[Path]:
+def write_packed(
+    packed: Sequence[Packed], out: Path, *, force: bool = False, trial: bool = False
+) -> list[Path]:
     """Write submissions with their evidence; return the submissions' paths.
+
+    Parameters
+    ----------
+    trial
+        Whether they are not meant to be submitted; see `Packed.paths`.
 
     Raises
     ------
@@ -385,7 +448,7 @@ def write_packed(packed: Sequence[Packed], out: Path, *, force: bool = False) ->
     """
     files: dict[Path, str] = {}
     for one in packed:
-        submission, evidence = one.paths(out)
+        submission, evidence = one.paths(out, trial=trial)
         files |= {evidence: one.evidence, submission: one.submission}
     if not force:
         for path, text in files.items():
@@ -393,7 +456,7 @@ def write_packed(packed: Sequence[Packed], out: Path, *, force: bool = False) ->
     out.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
         atomic_write(path, text)
-    return [one.paths(out)[0] for one in packed]
+    return [one.paths(out, trial=trial)[0] for one in packed]
 
 
 def refuse_to_replace(path: Path, text: str) -> None:

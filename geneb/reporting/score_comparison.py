@@ -8,13 +8,13 @@ from geneb.benchmark.spec import load_spec
 from geneb.errors import Fault
 from geneb.reporting.aggregate import aggregate
 from geneb.reporting.evidence import ProbeEvidence
-from geneb.reporting.verification import Comparison, ScoreDifference
+from geneb.reporting.verification import (
+    MACRO_TOLERANCE,
+    TASK_TOLERANCE,
+    Comparison,
+    ScoreDifference,
+)
 from geneb.results import METRICS, RunInfo, Summary
-
-# Where kernels or versions differ, ill-conditioned fits end elsewhere: largest differences that
-# are taken for that, of one task and of a macro score, in every metric.
-TASK_TOLERANCE = 0.01
-MACRO_TOLERANCE = 0.002
 
 
 def choose_comparison(stated: ProbeEvidence | None, here: RunInfo) -> Comparison:

@@ -13,6 +13,16 @@ def shipped_folder(name: str) -> Path:
     return _room() / name
 
 
+def shipped_sources() -> tuple[Path, Path | None]:
+    """Return the folder of submissions and that of verification records.
+
+    The latter is None where there is no such folder: an installation holds records only, and
+    folders with nothing in them are not installed.
+    """
+    verifications = shipped_folder("verifications")
+    return shipped_folder("submissions"), verifications if verifications.is_dir() else None
+
+
 def checkout_folder(what: str) -> Path:
     """Return the leaderboard's folder in the checkout that the program runs from.
 

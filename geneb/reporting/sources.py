@@ -11,7 +11,7 @@ from geneb.benchmark.spec import load_spec
 from geneb.errors import InputError, NotFoundError
 from geneb.reporting.faults import listed
 from geneb.reporting.submission import MAX_BYTES
-from geneb.reporting.validate import check_document
+from geneb.reporting.validate import Findings, check_document
 from geneb.results import RUN_FILE, ResultsFolder, Summary
 
 
@@ -26,12 +26,15 @@ class Source:
     protocol
         What they were made by. The submission schema has no room for it: a submission is one of
         the published protocol by definition.
+    submission
+        What was read, of a submission; None of a results folder.
     """
 
     model_id: str
     path: Path
     protocol: str
     summary: Summary
+    submission: Findings | None = None
 
 
 def read_sources(paths: Sequence[Path]) -> list[Source]:
@@ -111,4 +114,4 @@ def read_submission(path: Path) -> Source:
             found=listed(found.faults),
         )
     protocol = load_spec().protocol.id
-    return Source(found.document["model_id"], path, protocol, found.summary)
+    return Source(found.document["model_id"], path, protocol, found.summary, found)

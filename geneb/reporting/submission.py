@@ -7,6 +7,7 @@ them, and ``leaderboard/submission.schema.json`` is exported from them.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -14,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from geneb.base.canonical import pretty_json
-from geneb.base.files import MAX_NAME, check_name
+from geneb.base.files import MAX_NAME, PARTIAL, check_name
 from geneb.base.text import plain
 from geneb.benchmark.spec import load_spec
 from geneb.results import METRICS, Summary
@@ -30,7 +31,15 @@ MAX_BYTES = 1 << 20
 MAX_PARAMS = 10**13
 
 _DEVICE_NAMES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])([.].*)?", re.IGNORECASE)
-_RESERVED = (".evidence", ".json")
+_RESERVED = (".evidence", ".json", PARTIAL)
+# Letters and marks that nothing is drawn for (fillers, joiners, variation selectors, the empty
+# braille cell), and spaces other than the plain one: two names could look the same.
+_BLANK = re.compile(
+    "[\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200a\u202f\u205f\u2800\u3000"
+    "\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+# In a text's categories: a pile of accents covers the lines above and below.
+_MARKS = re.compile("(^|Zs)M[ne]|(M[ne]){3}")
 _SCORES = re.compile(r'\{\n +("MCC": .+),\n +("Acc": .+),\n +("F1": .+)\n +\}')
 
 
@@ -47,15 +56,19 @@ def check_model_id(name: str) -> str:
     if _DEVICE_NAMES.fullmatch(name):
         raise ValueError("some systems take this name for a device")
     if name.lower().endswith(_RESERVED):
-        raise ValueError(f"an id does not end in {' or '.join(_RESERVED)}: other files do")
+        raise ValueError(f"an id does not end in {', '.join(_RESERVED)}: other files do")
     return name
 
 
 def _check_text(text: str) -> str:
     if plain(text, limit=len(text)) != text:
         raise ValueError("there are control or invisible characters in it")
+    if _BLANK.search(text):
+        raise ValueError("there are spaces in it that only look like one, or like nothing")
     if text != text.strip():
         raise ValueError("it begins or ends with a space")
+    if _MARKS.search("".join(map(unicodedata.category, text))):
+        raise ValueError("there are more than two accents on one letter, or one on none")
     return text
 
 
@@ -78,7 +91,7 @@ Correlation = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
 
 class Scores(_Strict):

@@ -12,6 +12,8 @@ from geneb.reporting.entries import Entry
 Cell = str | int | float | None
 Measure = Callable[[Aggregate], float | None]
 """What models are ranked by; None for a model that has no rank."""
+Naming = Callable[[Entry], str]
+"""What a model is called in a table."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Standing:
     def model_id(self) -> str:
         """The model's id."""
         return self.entry.model_id
+
+
+def by_id(entry: Entry) -> str:
+    """Return a model's id: its name for programs."""
+    return entry.model_id
 
 
 def by_macro(scores: Aggregate) -> float | None:
@@ -94,14 +101,16 @@ def _rank(scored: Sequence[tuple[Entry, Aggregate]], measure: Measure) -> list[S
     return sorted(found, key=lambda one: (one.rank is None, one.rank or 0, one.model_id))
 
 
-def overall_table(models: Sequence[Standing], spec: Spec, *, categories: bool = False) -> Table:
+def overall_table(
+    models: Sequence[Standing], spec: Spec, *, categories: bool = False, naming: Naming = by_id
+) -> Table:
     """Return one row a model: rank, macro, micro, how many tasks, and its categories if asked."""
     columns = ["rank", "model", "macro", "micro", "tasks"]
     if categories:
         columns += spec.categories
     rows: list[list[Cell]] = []
     for one in models:
-        row: list[Cell] = [one.rank, one.model_id, one.scores.macro, one.scores.micro]
+        row: list[Cell] = [one.rank, naming(one.entry), one.scores.macro, one.scores.micro]
         row.append(f"{len(one.scores.tasks)}/{len(spec.tasks)}")
         if categories:
             row += one.scores.categories.values()
@@ -110,7 +119,11 @@ def overall_table(models: Sequence[Standing], spec: Spec, *, categories: bool = 
 
 
 def chosen_table(
-    models: Sequence[Standing], *, categories: Sequence[str] = (), task_ids: Sequence[str] = ()
+    models: Sequence[Standing],
+    *,
+    categories: Sequence[str] = (),
+    task_ids: Sequence[str] = (),
+    naming: Naming = by_id,
 ) -> Table:
     """Return one row a model: its rank, and some categories and tasks of its own choice."""
     rows: list[list[Cell]] = []
@@ -119,7 +132,7 @@ def chosen_table(
         rows.append(
             [
                 one.rank,
-                one.model_id,
+                naming(one.entry),
                 *(one.scores.categories[name] for name in categories),
                 *(tasks.get(task) for task in task_ids),
             ]
@@ -127,12 +140,12 @@ def chosen_table(
     return Table(["rank", "model", *categories, *task_ids], rows)
 
 
-def task_table(models: Sequence[Standing], spec: Spec) -> Table:
+def task_table(models: Sequence[Standing], spec: Spec, *, naming: Naming = by_id) -> Table:
     """Return one row a task that any model has, one column a model."""
     found = [{**one.scores.tasks, **one.scores.own} for one in models]
     own = sorted({task for one in models for task in one.scores.own})
     tasks = [task.id for task in spec.tasks if any(task.id in scores for scores in found)]
     return Table(
-        ["task", *(one.model_id for one in models)],
+        ["task", *(naming(one.entry) for one in models)],
         [[task, *(scores.get(task) for scores in found)] for task in [*tasks, *own]],
     )

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from geneb.base.files import read_bytes
+from geneb.base.files import PARTIAL, read_bytes
 from geneb.base.text import plain
 from geneb.benchmark.spec import load_model_meta
-from geneb.errors import Fault, GenebError
+from geneb.errors import Fault, GenebError, InputError
 from geneb.reporting.document import json_path, parse_document, show
-from geneb.reporting.evidence import Evidence
+from geneb.reporting.evidence import Evidence, contradictions, gaps
+from geneb.reporting.faults import MISSING_TASK
 from geneb.reporting.plausible import implausible
 from geneb.reporting.submission import ENDING, EVIDENCE_ENDING, MAX_BYTES, Submission
 from geneb.results import METRICS, Summary
@@ -26,6 +29,20 @@ OFFICIAL = "official"
 SELF_REPORTED = "self-reported"
 
 _MAINTAINERS_WORDS = (OFFICIAL, "verified")
+
+# What lacks in a document that can be shown all the same, by the length of its path.
+_INCOMPLETE = {2: "this regime is missing", 3: MISSING_TASK}
+
+_FIX_INCOMPLETE = "probe what is missing, and pack all of it with `geneb submission pack`"
+
+# What `geneb probe` writes into results.json, which is taken for a submission now and then.
+_KEYS_OF_A_PROBE = {"model_id", "protocol", "results"}
+
+_SUMMARY_OF_A_PROBE = Fault(
+    "$",
+    "this is a probe's summary, not a submission",
+    fix="pack the folder that it lies in: geneb submission pack FOLDER --out DIR",
+)
 
 _KINDS_OF_EVIDENCE = (("probe",), ("legacy",))
 
@@ -58,7 +75,7 @@ class Findings:
     faults: list[Fault] = field(default_factory=list)
     missing: list[Fault] = field(default_factory=list)
 
-    @property
+    @cached_property
     def summary(self) -> Summary:
         """The scores that are there, of a document without faults of form."""
         return {
@@ -82,25 +99,31 @@ class Report:
     found
         What was found in the submission itself; None where nothing could be read, and for an
         evidence file.
+    sha256
+        Of the file; None where it could not be read.
     read
         Whether there was a file to look into.
     faults
         Each with its JSON path; a file with none is valid.
-    warnings
-        What is doubtful, but may be so.
     """
 
     path: Path
     model_id: str | None = None
     found: Findings | None = None
+    sha256: str | None = None
     read: bool = True
     faults: list[Fault] = field(default_factory=list)
-    warnings: list[Fault] = field(default_factory=list)
 
     @property
     def valid(self) -> bool:
         """Whether nothing but warnings was found."""
         return not self.faults
+
+    @cached_property
+    def warnings(self) -> list[Fault]:
+        """What is doubtful, but may be so; looked for only when it is asked for."""
+        usable = self.found is not None and not self.found.faults
+        return list(implausible(self.found.summary)) if usable else []
 
 
 def validate_files(paths: Iterable[Path]) -> list[Report]:
@@ -109,7 +132,9 @@ def validate_files(paths: Iterable[Path]) -> list[Report]:
     Beyond what `check_document` finds: names of files, two files of one model, provenance that
     only maintainers give, missing regimes and tasks, scores that cannot be.
     """
-    reports = [_validate_file(path) for path in dict.fromkeys(paths)]
+    # A file named twice, by two globs or in two ways, is one file.
+    distinct = {path.absolute(): path for path in reversed(list(paths))}
+    reports = [_validate_file(path) for path in reversed(distinct.values())]
     _find_twins(reports)
     return reports
 
@@ -122,15 +147,24 @@ def check_document(data: bytes) -> Findings:
     document, faults = parse_document(data)
     if document is None and faults:
         return Findings(None, faults)
+    if isinstance(document, dict) and set(document) == _KEYS_OF_A_PROBE:
+        return Findings(document, [*faults, _SUMMARY_OF_A_PROBE])
     found = Findings(document, faults)
     try:
         Submission.model_validate(document)
     except ValidationError as error:
         for one in error.errors(include_url=False)[:MAX_FAULTS]:
-            incomplete = one["type"] == "missing" and one["loc"][0] == "results"
-            place = found.missing if incomplete and len(one["loc"]) in (2, 3) else found.faults
-            place.append(_describe(one))
+            problem = _INCOMPLETE.get(len(one["loc"])) if _is_missing_result(one) else None
+            fault = _describe(one)
+            if problem:
+                found.missing.append(replace(fault, problem=problem, fix=_FIX_INCOMPLETE))
+            else:
+                found.faults.append(fault)
     return found
+
+
+def _is_missing_result(error: Any) -> bool:
+    return error["type"] == "missing" and error["loc"][0] == "results"
 
 
 def _describe(error: Any) -> Fault:
@@ -160,11 +194,12 @@ def _shorten(message: str) -> str:
 def _validate_file(path: Path) -> Report:
     report = Report(path)
     try:
-        data = read_bytes(path, MAX_BYTES)
+        data = _read(path)
     except (GenebError, OSError) as error:
         report.read = False
         report.faults.append(_unreadable(error))
         return report
+    report.sha256 = hashlib.sha256(data).hexdigest()
     if path.name.endswith(EVIDENCE_ENDING):
         _validate_evidence(data, report)
     else:
@@ -173,6 +208,16 @@ def _validate_file(path: Path) -> Report:
         more = len(report.faults) - MAX_FAULTS
         report.faults[MAX_FAULTS:] = [Fault("$", f"there are {more:,} more faults than are listed")]
     return report
+
+
+def _read(path: Path) -> bytes:
+    if path.is_dir() and not path.is_symlink():
+        raise InputError(
+            "this is a folder",
+            fix=f"name the submissions in it, such as {path / f'*{ENDING}'}; results of "
+            "`geneb probe` are packed first: geneb submission pack",
+        )
+    return read_bytes(path, MAX_BYTES)
 
 
 def _unreadable(error: GenebError | OSError) -> Fault:
@@ -186,15 +231,13 @@ def _unreadable(error: GenebError | OSError) -> Fault:
 def _validate_submission(data: bytes, report: Report) -> None:
     report.found = found = check_document(data)
     report.faults += found.faults + found.missing
-    if not isinstance(found.document, dict):
+    if not isinstance(found.document, dict) or _SUMMARY_OF_A_PROBE in found.faults:
         return
     report.model_id = _text(found.document, "model_id")
     report.faults += [
         *_check_file_name(report.path, report.model_id, ENDING),
         *check_claims(found.document, report.model_id),
     ]
-    if not found.faults:
-        report.warnings += implausible(found.summary)
 
 
 def _validate_evidence(data: bytes, report: Report) -> None:
@@ -202,12 +245,15 @@ def _validate_evidence(data: bytes, report: Report) -> None:
     if document is None and report.faults:
         return
     try:
-        TypeAdapter(Evidence).validate_python(document)
+        evidence = TypeAdapter(Evidence).validate_python(document)
     except ValidationError as error:
         for one in error.errors(include_url=False)[:MAX_FAULTS]:
             # The first part names the kind of evidence, which is no part of the document.
             place = one["loc"][1:] if one["loc"][:1] in _KINDS_OF_EVIDENCE else one["loc"]
             report.faults.append(_describe({**one, "loc": place}))
+    else:
+        report.faults += contradictions(evidence)
+        report.warnings += gaps(evidence)
     if isinstance(document, dict):
         name = _text(document, "model_id")
         report.faults += [
@@ -240,12 +286,13 @@ def _text(document: dict[str, Any], key: str) -> str | None:
 
 def _check_file_name(path: Path, model_id: str | None, ending: str) -> Iterator[Fault]:
     if model_id is not None and path.name != f"{model_id}{ending}":
+        partial = path.name == f"{model_id}{PARTIAL}{ending}"
         yield Fault(
             "$.model_id",
             "the file is not named after the model",
             expected=plain(f"{model_id}{ending}"),
             found=plain(path.name),
-            fix="rename the file, or correct the id",
+            fix=_FIX_INCOMPLETE if partial else "rename the file, or correct the id",
         )
 
 
@@ -254,6 +301,7 @@ def check_claims(document: dict[str, Any], model_id: str | None) -> Iterator[Fau
     meta = document.get("meta")
     if not isinstance(meta, dict):
         return
+    yield from _check_names(model_id, meta.get("display"))
     known = load_model_meta()
     facts = known.find(model_id) if model_id is not None else None
     given = facts.provenance if facts else SELF_REPORTED
@@ -275,6 +323,13 @@ def check_claims(document: dict[str, Any], model_id: str | None) -> Iterator[Fau
             found=show(submitter),
             fix="give your own scores of this model another model id",
         )
+    elif given != OFFICIAL and _fold(submitter) in map(_fold, known.official_submitters):
+        yield Fault(
+            "$.meta.submitted_by",
+            "this name stands for official scores, which this model has none of",
+            found=show(submitter),
+            fix="write who made the scores; maintainers list others in benchmark/model_meta.json",
+        )
     if meta.get("params") is None and facts is None:
         yield Fault(
             "$.meta.params",
@@ -282,6 +337,32 @@ def check_claims(document: dict[str, Any], model_id: str | None) -> Iterator[Fau
             found="null",
             fix="write it as an integer",
         )
+
+
+def _check_names(model_id: str | None, display: Any) -> Iterator[Fault]:
+    """Yield where a model that is not listed would be taken for one that is."""
+    for listed in load_model_meta().models:
+        if listed.id == model_id:
+            continue
+        if _fold(model_id) == _fold(listed.id):
+            yield Fault(
+                "$.model_id",
+                "another model has this id, but for upper and lower case",
+                found=f"{show(model_id)}, where {show(listed.id)} is listed",
+                fix="choose another id",
+            )
+        if _fold(display) == _fold(listed.display):
+            yield Fault(
+                "$.meta.display",
+                "another model has this name",
+                found=f"{show(display)} is {listed.id}",
+                fix="choose another name, such as one that says what you did otherwise",
+            )
+
+
+def _fold(name: Any) -> str | None:
+    """Return what two names have in common if readers would take them for one."""
+    return unicodedata.normalize("NFKC", name).casefold() if isinstance(name, str) else None
 
 
 def _find_twins(reports: Sequence[Report]) -> None:

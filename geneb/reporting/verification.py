@@ -47,11 +47,15 @@ Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Name = Annotated[str, AfterValidator(lambda name: check_name(name, "model or task"))]
 Score = Annotated[float, Field(ge=-1, le=1)]
 Bound = Annotated[float, Field(ge=0, le=1)]
+# Where kernels or versions differ, ill-conditioned fits end elsewhere: largest differences that
+# are taken for that, of one task and of a macro score, in every metric.
+TASK_TOLERANCE = 0.01
+MACRO_TOLERANCE = 0.002
 Count = Annotated[int, Field(ge=0)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
 
 class TaskEvidence(_Strict):
@@ -116,8 +120,14 @@ class Comparison(_Strict):
 
     kind: Literal["exact", "tolerance"]
     reason: Text | None
-    task_tolerance: Bound
-    macro_tolerance: Bound
+    task_tolerance: Annotated[float, Field(ge=0, le=TASK_TOLERANCE)]
+    macro_tolerance: Annotated[float, Field(ge=0, le=MACRO_TOLERANCE)]
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.kind == "exact" and (self.task_tolerance or self.macro_tolerance or self.reason):
+            raise ValueError("an exact comparison has no tolerance, and no reason for one")
+        return self
 
     def tolerance(self, difference: ScoreDifference) -> float:
         """Return the tolerance for one value."""
@@ -199,6 +209,8 @@ class VerificationRecord(_Strict):
 
     @model_validator(mode="after")
     def _earned(self) -> Self:
+        if self.protocol != load_spec().protocol.id:
+            raise ValueError(f"the protocol must be {load_spec().protocol.id}")
         missing = [task for task in load_spec().task_ids if task not in self.tasks]
         if missing and self.level != "scores-sampled":
             raise ValueError(f"the level {self.level} needs all tasks; {len(missing)} are missing")

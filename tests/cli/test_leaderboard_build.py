@@ -72,6 +72,20 @@ def test_check_writes_nothing(submissions, tmp_path):
     assert not out.exists()
 
 
+def test_check_writes_no_parquet_either(submissions, tmp_path):
+    """The two are refused together."""
+    path = tmp_path / "scores.parquet"
+    check_mistake(build(submissions, tmp_path, "--check", "--parquet", path), "leave out --parquet")
+    assert not path.exists()
+
+
+def test_a_folder_of_records_that_is_not_there_is_a_mistake(submissions, tmp_path):
+    """Without them, what was verified would be listed as if it were not."""
+    done = build(submissions, tmp_path / "out", "--verifications", tmp_path / "verificatoins")
+    check_mistake(done, "no such folder of verification records", "verificatoins")
+    assert not (tmp_path / "out").exists()
+
+
 def test_tables_only(submissions, tmp_path):
     """--no-site leaves the site alone."""
     assert build(submissions, tmp_path / "out", "--no-site").code == 0
@@ -85,6 +99,28 @@ def test_an_incomplete_submission_is_refused_by_name(submissions, tmp_path):
     write_submission(submissions, document)
     check_mistake(build(submissions, tmp_path / "out"), "short.json", "10shot", TASK)
     assert not (tmp_path / "out").exists()
+
+
+def test_tables_are_built_without_what_they_do_not_need(submissions, tmp_path):
+    """Loading these would take longer than building."""
+    program = (
+        "import sys\n"
+        "from geneb.cli import main\n"
+        "try:\n"
+        "    main(sys.argv[1:])\n"
+        "finally:\n"
+        "    heavy = ('h5py', 'numpy', 'pandas', 'rich', 'scipy', 'sklearn', 'torch', 'zarr')\n"
+        "    print([name for name in heavy if name in sys.modules])\n"
+    )
+    options = ("--submissions", str(submissions), "--out", str(tmp_path / "out"))
+    done = subprocess.run(
+        [sys.executable, "-c", program, "leaderboard", "build", *options],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
+    assert (tmp_path / "out" / "site" / "index.html").exists()
 
 
 def test_the_committed_tables_hold():

@@ -39,11 +39,11 @@ def test_ranks_in_full_precision(submissions):
     rows = [line.split() for line in done.out.splitlines()]
     assert rows[0] == ["rank", "model", "macro", "micro", "tasks"]
     assert [row[:2] for row in rows[1:]] == [
-        ["1", "best"],
-        ["2", "tie-a"],
-        ["2", "tie-b"],
-        ["4", "worst"],  # shown alike, a billionth below
-        ["-", "short"],
+        ["1", "Best"],
+        ["2", "Tie-A"],
+        ["2", "Tie-B"],
+        ["4", "Worst"],  # shown alike, a billionth below
+        ["-", "Short"],
     ]
     assert rows[3][2:] == [rows[4][2], rows[4][3], "100/100"]
     assert rows[5][2:] == ["-", "-", "99/100"]
@@ -52,6 +52,44 @@ def test_ranks_in_full_precision(submissions):
 def test_the_output_depends_on_nothing_but_the_scores(submissions):
     """The order of the arguments is none of it."""
     assert show(*submissions).out == show(*reversed(submissions)).out
+
+
+def test_names_are_for_people_and_ids_for_programs(submissions):
+    """Tables have the names, CSV the ids, JSON both."""
+    for form, name in (("table", "Tie-A"), ("md", "Tie\\-A"), ("csv", "tie-a")):
+        done = show(*submissions, "--format", form)
+        assert name in done.out
+        assert ("tie-a" in done.out) == (form == "csv")
+    models = show(*submissions, "--json").json["models"]
+    assert {one["model_id"]: one["display"] for one in models}["tie-a"] == "Tie-A"
+
+
+@pytest.mark.parametrize("how", [(), ("--by", "task"), ("--category", "lncRNA")])
+def test_models_of_one_name_are_told_apart(submissions, tmp_path, how):
+    """By their ids, whatever the case of the name: nobody passes for another model."""
+    document = submission("double")
+    document["meta"]["display"] = "BEST"
+    out = show(*submissions, write_submission(tmp_path, document), *how).out
+    assert "Best (best)" in out
+    assert "BEST (double)" in out
+    assert "Tie-A (" not in out
+
+
+def test_what_is_shown_is_said(submissions):
+    """Metric, regime, and what the ranks go by; not among the data."""
+    done = show(*submissions, "--metric", "F1", "--regime", "1shot")
+    assert "F1, regime 1shot; ranked by macro" in done.err
+    assert "ranked by" not in done.out
+    one = show(*submissions, "--category", "lncRNA").err
+    assert "ranked by lncRNA\n" in one
+    both = show(*submissions, "--category", "lncRNA", "--category", "promoters").err
+    assert "ranked by the mean of lncRNA, Promoters\n" in both
+
+
+def test_no_model_has_no_parameters(submissions):
+    """Zero is a limit like any other."""
+    assert show(*submissions, "--max-params", "0", "--json").json["models"] == []
+    assert len(show(*submissions, "--min-params", "0", "--json").json["models"]) == 5
 
 
 def test_categories_regime_and_metric(submissions):
@@ -71,7 +109,7 @@ def test_by_task(submissions):
     """One row a task, one column a model, a dash where there is no score."""
     done = show(*submissions, "--by", "task")
     head, first, *others = [line.split() for line in done.out.splitlines()]
-    assert head == ["task", "best", "tie-a", "tie-b", "worst", "short"]
+    assert head == ["task", "Best", "Tie-A", "Tie-B", "Worst", "Short"]
     assert first == [SPEC.task_ids[0], "0.400", "0.300", "0.300", "0.300", "-"]
     assert len(others) == 99
 
@@ -97,6 +135,7 @@ def test_mistakes(submissions, tmp_path):
     check_mistake(show(tmp_path / "nothing.json"), "no such file")
     check_mistake(show(tmp_path), "no results in this folder")
     check_mistake(show("--category", "splice"), "did you mean 'Splice Sites'?")
+    check_mistake(show("--category", "lncRNA", "--by", "task"), "leave out --by")
     document = submission("evil")
     document["results"]["full"]["\x1b[31mred"] = {}
     outcome = show(write_submission(tmp_path, document))

@@ -51,7 +51,9 @@ def test_mistakes_come_before_the_work(data, tmp_path):
     check_mistake(
         geneb("run", "--model", MODEL, "--data", data, "--out", out, "--limit", 1), "--params"
     )
-    check_mistake(run(data, out), "97")  # all hundred are asked for
+    everything = run(data, out)  # all hundred are asked for
+    check_mistake(everything, "97", "--limit")
+    assert "--tasks" not in everything.err
     check_mistake(run(tmp_path, out, "--limit", 1), "no such task CSVs")
     check_mistake(run(data, out, "--extractor", "x.py:Y"), "either --model")
     assert not (out / f"{MODEL}.zarr").exists()

@@ -251,11 +251,14 @@ def test_differences_are_named(tables, tmp_path):
     content[place] ^= 1
     path.write_bytes(content)
     (tmp_path / "latex" / "top_full_MCC.tex").unlink()
+    (tmp_path / "latex" / "top_full_F1.tex").unlink()
+    (tmp_path / "latex" / "top_full_F1.tex").mkdir()
     (tmp_path / "stale.csv").write_text("", encoding="utf-8")
     (tmp_path / "overall.csv").write_bytes(tables["overall.csv"][:-3])
 
     faults = {fault.where: fault for fault in file_differences(tmp_path, tables)}
-    assert len(faults) == 4
+    assert len(faults) == 5
+    assert "cannot be read" in faults[str(tmp_path / "latex" / "top_full_F1.tex")].problem
     assert f"{path}, line 1, byte {place}" in faults
     assert "missing" in faults[str(tmp_path / "latex" / "top_full_MCC.tex")].problem
     assert "no build writes" in faults[str(tmp_path / "stale.csv")].problem

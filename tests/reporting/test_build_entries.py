@@ -101,6 +101,13 @@ def test_links_are_not_followed(folder, tmp_path):
         read_leaderboard(folder)
 
 
+def test_an_ending_in_capitals_is_refused_not_passed_over(folder):
+    """Nobody wonders where a submission has gone."""
+    write_submission(folder, submission("loud")).rename(folder / "loud.JSON")
+    with pytest.raises(InputError, match=r"loud\.JSON, \$\.model_id"):
+        read_leaderboard(folder)
+
+
 def test_names_that_differ_in_case_are_refused(folder):
     """Some file systems keep one of them only."""
     write_submission(folder, submission("GOOD"))
@@ -195,6 +202,47 @@ def test_a_record_is_void_once_the_file_has_changed(folder, tmp_path):
     found, notes = entry(folder, "good", tmp_path / "records")
     assert found.provenance == "self-reported"
     assert notes == ("good: its verification record is of another version of the file",)
+
+
+def test_a_record_of_one_submission_is_not_another_s(folder, tmp_path):
+    """Neither under its name nor under the other's; what is not used is said."""
+    records = tmp_path / "records"
+    path = record(records, folder / "good.json")
+    write_submission(folder, submission("other"))
+    path.rename(records / "other.json")
+    with pytest.raises(InputError, match="belongs to another model"):
+        read_leaderboard(folder, records)
+    value = json.loads((records / "other.json").read_text(encoding="utf-8"))
+    value["model_id"] = "other"
+    (records / "other.json").write_text(json.dumps(value), encoding="utf-8")
+    found, notes = entry(folder, "other", records)
+    assert found.provenance == "self-reported"
+    assert notes == ("other: its verification record is of another version of the file",)
+
+
+def test_a_record_without_a_submission_is_told(folder, tmp_path):
+    """It may have been meant for one that was renamed."""
+    records = tmp_path / "records"
+    record(records, folder / "good.json")
+    document = submission("gone")
+    record(records, write_submission(tmp_path, document))
+    _, notes = entry(folder, "good", records)
+    assert notes == ("gone.json: there is no submission that this verification record is of",)
+
+
+def test_no_folder_of_records(folder, tmp_path):
+    """A folder that was named is there; none is none."""
+    with pytest.raises(NotFoundError, match="no such folder of verification records"):
+        read_leaderboard(folder, tmp_path / "nowhere")
+    assert read_leaderboard(folder, None).notes == ()
+
+
+def test_one_name_for_two_models_is_told(folder):
+    """In any case of letters: a maintainer decides who is taken for whom."""
+    document = submission("other")
+    document["meta"]["display"] = "GOOD"
+    write_submission(folder, document)
+    assert read_leaderboard(folder).notes == ("good and other are both shown as Good",)
 
 
 def test_a_record_never_lowers(folder, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geneb.base.text import latex
+from geneb.base.text import csv_cell, latex, plain
 from geneb.reporting.formats import cell_text, score_text, to_csv, to_latex, to_markdown
 from geneb.reporting.tables import Table
 
@@ -82,6 +82,19 @@ def test_csv_cells_are_no_formulas(text):
     assert header == ["x"]
     assert row[0][:1] not in ("=", "+", "-", "@", "\t", "\r")
     assert len(row[0].splitlines()) == 1
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.text(max_size=30), st.none() | st.floats(), st.text(max_size=30))))
+def test_csv_is_what_the_standard_library_writes(rows):
+    """Byte for byte, quotes and commas in names included."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["a", "b", "c"])
+    writer.writerows(
+        [csv_cell(plain(one)) if isinstance(one, str) else one for one in row] for row in rows
+    )
+    assert to_csv(["a", "b", "c"], rows) == text.getvalue()
 
 
 @settings(deadline=None)

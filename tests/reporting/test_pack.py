@@ -164,6 +164,14 @@ class TestIncomplete:
         """Partial is what it is, not what was asked for."""
         assert pack([complete], SAID, partial=True) == [packed]
 
+    def test_a_trial_never_has_the_final_name(self, packed, tmp_path):
+        """Whatever is in it: `geneb run --limit` asks for that."""
+        write_packed([packed], tmp_path, trial=True)
+        names = sorted(file.name for file in tmp_path.iterdir())
+
+        assert names == ["some-model.partial.evidence.json", "some-model.partial.json"]
+        assert not any(one.valid for one in validate_files(tmp_path.iterdir()))
+
     def test_tasks_outside_the_benchmark_are_nothing(self, tmp_path):
         """Not even partially."""
         folder = write_results(tmp_path, run_info(), ["own_task"])
@@ -237,12 +245,14 @@ class TestStatement:
     def test_the_registry_knows_a_display_name(self):
         """And no number of parameters."""
         check_statement("kmer3", Statement(params=64))
-        with pytest.raises(InputError, match=r"give --params$"):
+        with pytest.raises(
+            InputError, match=r"number of parameters must be said(.|\n)*give --params N$"
+        ):
             check_statement("kmer3", Statement())
 
     def test_an_unknown_model(self):
         """Both are asked for at once."""
-        with pytest.raises(InputError, match="give --display and --params"):
+        with pytest.raises(InputError, match=r"give --display TEXT and --params N$"):
             check_statement("some-model", Statement())
 
     @pytest.mark.parametrize(

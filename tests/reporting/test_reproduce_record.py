@@ -114,6 +114,16 @@ def test_a_record_reads_back(tmp_path):
             record(differences=[{**DIFFERENCE, "task": None, "reproduced": 0.503}]),
             "beyond the tolerance",
         ),
+        (
+            record(comparison={**record()["comparison"], "task_tolerance": 0.5}),
+            "comparison.task_tolerance",
+        ),
+        (
+            record(comparison={**record()["comparison"], "macro_tolerance": 0.01}),
+            "comparison.macro_tolerance",
+        ),
+        (record(comparison={**record()["comparison"], "kind": "exact"}), "no tolerance"),
+        (record(protocol="other"), "the protocol must be geneb-lr-1"),
         (record(level="official"), "level"),
         (record(extra=1), "extra"),
         (record(submission_sha256="A" * 64), "submission_sha256"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,9 @@ def write_submission(folder: Path, document: dict[str, Any], name: str | None = 
     path = folder / f"{name or document['model_id']}.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
+
+
+def harmless(text: str) -> bool:
+    """Whether no character of a text, line feeds aside, does anything but stand in its line."""
+    kinds = {unicodedata.category(char) for char in text.replace("\n", "")}
+    return not kinds & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
