@@ -21,8 +21,10 @@ from urllib.parse import urlsplit
 
 from geneb.base.files import atomic_write
 from geneb.base.text import plain
+from geneb.benchmark.sizes import load_test_sizes
 from geneb.benchmark.spec import ModelFacts, ModelMeta, Spec
 from geneb.errors import InputError
+from geneb.reporting.submission import MAX_PARAMS
 
 PAGE = "index.html"
 LICENCES = "licences.txt"
@@ -121,6 +123,13 @@ def site_data(
             fix="build both from the same submissions",
         )
     ids = sorted({model for found in rows.values() for model in found})
+    sizes = load_test_sizes()
+    models = _told_apart(
+        [
+            _model(_first(rows, model), facts.find(model), f"leaderboard: {plain(model)}")
+            for model in ids
+        ]
+    )
     return {
         "name": spec.name,
         "protocol": spec.protocol.id,
@@ -128,13 +137,15 @@ def site_data(
         "metrics": list(spec.metrics),
         "categories": list(spec.categories),
         "tasks": [
-            {"id": task.id, "label": task.label, "category": spec.categories.index(task.category)}
+            {
+                "id": task.id,
+                "label": task.label,
+                "category": spec.categories.index(task.category),
+                "test_rows": sizes.get(task.id),
+            }
             for task in spec.tasks
         ],
-        "models": [
-            _model(_first(rows, model), facts.find(model), f"leaderboard: {plain(model)}")
-            for model in ids
-        ],
+        "models": models,
         "scores": {
             regime: {
                 metric: [
@@ -184,12 +195,35 @@ def _model(row: Mapping[str, Any], facts: ModelFacts | None, where: str) -> dict
     return {
         "id": plain(row["model"]),
         "display": plain(_field(row, "disp", str, where)),
-        "params": _field(row, "params", int, where),
+        "params": _parameters(row, where),
         "provenance": plain(_field(row, "submitted", str, where)),
         "official": _field(row, "official", bool, where),
         "zero_shot": _field(row, "zero_shot", bool, where),
         "facts": None if facts is None else _published(facts),
     }
+
+
+def _parameters(row: Mapping[str, Any], where: str) -> int:
+    count = _field(row, "params", int, where)
+    if 1 <= count <= MAX_PARAMS:
+        return count
+    raise InputError(
+        "this is no number of parameters",
+        where=f"{where}.params",
+        expected=f"from 1 to {MAX_PARAMS}",
+        found="less" if count < 1 else "more",
+    )
+
+
+def _told_apart(models: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the models, with the id in the shown name of those that would look the same."""
+    times = Counter(model["display"].casefold() for model in models)
+    return [
+        {**model, "display": f"{model['display']} [{model['id']}]"}
+        if times[model["display"].casefold()] > 1
+        else model
+        for model in models
+    ]
 
 
 def _published(facts: ModelFacts) -> dict[str, str | None]:

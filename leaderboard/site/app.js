@@ -17,16 +17,16 @@
     help: () => ({ title: "How to read this", nodes: [byId("help").content.cloneNode(true)] }),
   };
   const FILTERED = ["overall", "categories", "category", "tasks", "task", "chart"];
-  const WITH_TASK_SEARCH = ["tasks", "model"];
+  const WITH_TASK_SEARCH = ["tasks", "category", "model"];
   const typing = new Map(); // id of a field -> timer, while its text is not yet in the state
   let current = null;
 
-  function radios(holder, key, values, label) {
+  function radios(holder, key, values, label, hint) {
     holder.append(
       ...values.map((value) =>
         element(
           "label",
-          {},
+          { title: hint(value) },
           element("input", {
             type: "radio",
             name: key,
@@ -72,8 +72,8 @@
   }
 
   function buildControls() {
-    radios(byId("regime"), "regime", board.regimes, words.regime);
-    radios(byId("metric"), "metric", board.metrics, words.metric);
+    radios(byId("regime"), "regime", board.regimes, words.regime, words.regimeHint);
+    radios(byId("metric"), "metric", board.metrics, words.metric, words.metricHint);
     provenanceBoxes();
     typed("search", "q");
     typed("task-search", "tq");
@@ -82,10 +82,7 @@
     byId("among").addEventListener("change", (event) =>
       state.change(() => ({ among: event.target.checked ? "shown" : "all" })),
     );
-    byId("reset").addEventListener("click", () => {
-      const { q, tq, min, max, hide, among } = state.DEFAULTS;
-      state.change(() => ({ q, tq, min, max, hide, among }));
-    });
+    byId("reset").addEventListener("click", state.clearFilters);
   }
 
   /** Write a field unless somebody is typing in it, or it says the same already. */
@@ -108,6 +105,8 @@
     fill("max", current.max);
     byId("among").checked = current.among === "shown";
     byId("controls").hidden = current.view === "help";
+    const set = state.filtersSet(current);
+    byId("filters-set").textContent = set ? ` (${set} set)` : "";
     byId("filters").hidden = !FILTERED.includes(current.view);
     byId("task-filter").hidden = !WITH_TASK_SEARCH.includes(current.view);
     for (const anchor of byId("views").querySelectorAll("a")) {
@@ -146,8 +145,17 @@
         ?.focus();
   }
 
+  /** Give the focus a place if what had it went away, such as a model taken out of the tray. */
+  function keepFocus(held, inTray) {
+    if (held.isConnected || document.activeElement !== document.body) return;
+    const chip = byId("chosen").querySelector("button");
+    (inTray && chip ? chip : byId("title")).focus({ preventScroll: true });
+  }
+
   function render() {
     const before = current;
+    const held = document.activeElement;
+    const inTray = byId("chosen").contains(held);
     current = state.parse(location.hash);
     const { title, lead, nodes } = VIEWS[current.view](current);
     showControls();
@@ -162,6 +170,7 @@
     } else {
       replaceView(nodes);
     }
+    keepFocus(held, inTray);
     byId("status").textContent = byId("view").querySelector(".count")?.textContent ?? title;
     document.body.dataset.drawn = location.hash; // for whoever waits for a state to be shown
   }

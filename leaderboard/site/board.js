@@ -71,11 +71,18 @@ const board = (() => {
     return among.filter((model) => places.get(model) === 1);
   }
 
+  /** Whether each word of a search is somewhere in what a model or a task is searched by. */
+  function matches({ searched }, search) {
+    return search
+      .toLowerCase()
+      .split(/\s+/)
+      .every((word) => searched.includes(word));
+  }
+
   /** Whether the filters of a state let a model through. */
   function passes(model, { q, min, max, hide }) {
-    const words = q.toLowerCase().split(/\s+/);
     return (
-      words.every((word) => model.searched.includes(word)) &&
+      matches(model, q) &&
       (min === "" || model.params >= Number(min) * 1e6) &&
       (max === "" || model.params <= Number(max) * 1e6) &&
       !hide.includes(model.provenance)
@@ -112,6 +119,7 @@ const board = (() => {
     ranks,
     rankOf,
     leaders,
+    matches,
     passes,
     paretoFront,
     findModel: (id) => models.find((model) => model.id === id),

@@ -46,7 +46,7 @@ const charts = (() => {
     return Plot.text(points, {
       x: "params",
       y: "value",
-      text: "label",
+      text: (d) => words.short(d.label),
       textAnchor: anchor,
       dx: anchor === "start" ? 7 : -7,
       dy: -8,

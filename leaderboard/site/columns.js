@@ -38,14 +38,19 @@ const columns = (() => {
     );
   }
 
-  function taskLink(current, task) {
-    const address = state.link(current, { view: "task", task: task.id });
-    return dom.element("a", { href: address }, task.label);
+  /** A link whose text may be short, in a place that says what it is about. */
+  function detailLink(address, label, text) {
+    const named = text === label ? null : `${text}: ${label}`;
+    return dom.element("a", { href: address, "aria-label": named }, text);
+  }
+
+  function taskLink(current, task, text = task.label) {
+    return detailLink(state.link(current, { view: "task", task: task.id }), task.label, text);
   }
 
   function categoryLink(current, category, text = category.label) {
     const address = state.link(current, { view: "category", category: category.label });
-    return dom.element("a", { href: address }, text);
+    return detailLink(address, category.label, text);
   }
 
   /** The row heading of a table of models, with its box for comparing. */
@@ -113,12 +118,20 @@ const columns = (() => {
     };
   }
 
-  /** What a download says of its table besides rows and columns. */
-  function about(current) {
+  /** What a download says of a table that no filter of models touches. */
+  function aboutAll(current) {
     return {
       protocol: board.protocol,
       regime: current.regime,
       metric: current.metric,
+      ranks: "among all models",
+    };
+  }
+
+  /** What a download says of its table besides rows and columns. */
+  function about(current) {
+    return {
+      ...aboutAll(current),
       ranks: current.among === "all" ? "among all models" : "among the models shown",
       search: current.q,
       parameters_in_millions: [current.min, current.max].map((text) =>
@@ -138,6 +151,7 @@ const columns = (() => {
     provenance,
     score,
     rank,
+    aboutAll,
     about,
     title,
     remover,

@@ -18,7 +18,7 @@ const details = (() => {
 
   function task(current) {
     const found = board.findTask(current.task);
-    if (!found) return views.missing("task");
+    if (!found) return views.missing(current, "task", "tasks");
     const measure = board.ofTask[found.index];
     const shown = board.models.filter((model) => board.passes(model, current));
     const byRegime = board.regimes.map((regime) =>
@@ -54,7 +54,9 @@ const details = (() => {
       nodes: [
         facts([
           ["Category", columns.categoryLink(current, found.category)],
+          ["Subject", words.category(found.category.label)],
           ["Task id", element("code", {}, found.id)],
+          ["Test sequences", found.test_rows?.toLocaleString("en-GB") ?? "not known for certain"],
           ["Ranked by", columns.title(current)],
         ]),
         sheets.render(sheet, current),
@@ -73,8 +75,8 @@ const details = (() => {
         [dom.name(model.provenance), `: ${words.provenance(model.provenance)}`],
       ],
       ["Zero-shot", model.zero_shot ? "yes" : null],
-      ["Architecture", known.architecture],
-      ["Tokenization", known.tokenization],
+      ["Architecture", words.spelled(known.architecture)],
+      ["Tokenization", words.spelled(known.tokenization)],
       ["Pretraining data", known.pretraining_data],
       ["Weights", known.hub_id ? dom.outward(hub, known.hub_id) : known.weights_note],
       ["About the weights", known.hub_id ? known.weights_note : null],
@@ -106,7 +108,7 @@ const details = (() => {
     return {
       caption: "Overall scores in every regime",
       file: `model-${model.index + 1}-overall`,
-      about: { model_id: model.id },
+      about: { protocol: board.protocol, ranks: "among all models", model_id: model.id },
       rows: board.regimes.map((regime) => ({ regime })),
       columns: [
         {
@@ -127,7 +129,7 @@ const details = (() => {
     return {
       caption: `Categories: ${columns.title(current)}`,
       file: `model-${model.index + 1}-categories-${current.regime}-${current.metric}`,
-      about: { ...columns.about(current), model_id: model.id },
+      about: { ...columns.aboutAll(current), model_id: model.id },
       rows: board.categories,
       columns: [
         {
@@ -178,7 +180,7 @@ const details = (() => {
   }
 
   function taskSheet(model, current) {
-    const rows = board.tasks.filter((one) => one.searched.includes(current.tq.toLowerCase()));
+    const rows = board.tasks.filter((one) => board.matches(one, current.tq));
     const measure = (row) => board.ofTask[row.index];
     const ranks = new Map(
       rows.map((row) => [
@@ -199,7 +201,7 @@ const details = (() => {
       file: `model-${model.index + 1}-tasks`,
       count: `${rows.length} of ${words.counted(board.tasks.length, "task")}`,
       sort: "category",
-      about: { ...columns.about(current), model_id: model.id, task_search: current.tq },
+      about: { ...columns.aboutAll(current), model_id: model.id, task_search: current.tq },
       rows,
       columns: [
         {
@@ -217,9 +219,8 @@ const details = (() => {
         { key: "category", label: "Category", kind: "text", value: (row) => row.category.label },
         {
           key: "rank",
-          label: "Rank",
+          label: `Rank: ${columns.title(current)}`,
           kind: "rank",
-          hint: `By ${columns.title(current)}`,
           value: (row) => ranks.get(row),
         },
         ...scores,
@@ -242,24 +243,25 @@ const details = (() => {
 
   function model(current) {
     const found = board.findModel(current.model);
-    if (!found) return views.missing("model");
+    if (!found) return views.missing(current, "model", "overall");
     const chosen = current.compare.includes(found.id);
     const full = current.compare.length === state.COMPARED_AT_MOST;
-    const add = element(
+    const offer = full ? "Five models are chosen for comparison" : "Compare with others";
+    const choose = element(
       "button",
       {
         type: "button",
         "data-key": "choose",
-        disabled: chosen || full,
+        disabled: full && !chosen,
         onclick: () => state.toggleCompared(found.id),
       },
-      chosen ? "Chosen for comparison" : "Compare with others",
+      chosen ? "Remove from the comparison" : offer,
     );
     return {
       title: found.display,
       nodes: [
         knownFacts(found),
-        element("p", {}, add),
+        element("p", {}, choose),
         sheets.render(summarySheet(found, current), current),
         element(
           "div",
@@ -334,7 +336,7 @@ const details = (() => {
     return {
       caption: `Side by side: ${columns.title(current)}`,
       file: `compare-${current.regime}-${current.metric}`,
-      about: { ...columns.about(current), model_ids: models.map((one) => one.id) },
+      about: { ...columns.aboutAll(current), model_ids: models.map((one) => one.id) },
       rows,
       columns: [
         {

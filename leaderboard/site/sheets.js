@@ -126,6 +126,15 @@ const sheets = (() => {
     return { column, direction: firstDirection(column) };
   }
 
+  function nothing() {
+    return dom.element(
+      "p",
+      { class: "nothing" },
+      "Nothing passes these filters. ",
+      dom.element("button", { type: "button", onclick: state.clearFilters }, "Show all"),
+    );
+  }
+
   /** The nodes of a sheet, sorted as the state asks; `sort` names the column to begin with. */
   function render(sheet, current) {
     const order = sheet.sort ? orderOf(sheet, current) : {};
@@ -144,9 +153,7 @@ const sheets = (() => {
       dom.element(
         "div",
         { class: "scroll", role: "region", tabindex: "0", "aria-label": sheet.caption },
-        rows.length
-          ? table(shown, order)
-          : dom.element("p", { class: "nothing" }, "Nothing passes these filters."),
+        rows.length ? table(shown, order) : nothing(),
       ),
     );
   }

@@ -17,9 +17,13 @@ const state = (() => {
   };
   const TEXTS = ["q", "tq", "sort", "category", "task", "model"];
   const NUMBERS = ["min", "max"];
+  /* Whatever a number field lets through that is not negative. */
+  const NUMBER = /^(\d+(\.\d+)?|\.\d+)(e[+-]?\d{1,2})?$/i;
   const LISTS = ["hide", "compare"];
   /* What belongs to one view and is forgotten on the way to another. */
   const LOCAL = ["sort", "dir", "category", "task", "model"];
+  /* What keeps models out or changes what ranks count. */
+  const FILTERS = ["q", "min", "max", "hide", "among"];
 
   const DEFAULTS = Object.freeze({
     ...Object.fromEntries(Object.entries(ONE_OF).map(([key, values]) => [key, values[0]])),
@@ -37,7 +41,7 @@ const state = (() => {
     for (const key of TEXTS) found[key] = given.get(key) ?? "";
     for (const key of NUMBERS) {
       const text = given.get(key) ?? "";
-      found[key] = /^\d+(\.\d+)?$/.test(text) ? text : "";
+      found[key] = NUMBER.test(text) ? text : "";
     }
     for (const key of LISTS) found[key] = [...new Set(given.getAll(key))];
     found.compare = found.compare.filter(board.findModel).slice(0, COMPARED_AT_MOST);
@@ -71,6 +75,16 @@ const state = (() => {
     location.replace(format({ ...now, ...changes(now) }));
   }
 
+  /** How many filters of models are set. */
+  function filtersSet(current) {
+    return FILTERS.filter((key) => String(current[key]) !== String(DEFAULTS[key])).length;
+  }
+
+  /** Show all models and tasks again. */
+  function clearFilters() {
+    change(() => Object.fromEntries([...FILTERS, "tq"].map((key) => [key, DEFAULTS[key]])));
+  }
+
   /** Take a model into the comparison, or out of it. */
   function toggleCompared(id) {
     change(({ compare }) => ({
@@ -85,10 +99,11 @@ const state = (() => {
 
   return Object.freeze({
     COMPARED_AT_MOST,
-    DEFAULTS,
     parse,
     link,
     change,
+    filtersSet,
+    clearFilters,
     toggleCompared,
     samePage,
   });

@@ -37,6 +37,7 @@ const views = (() => {
         element("span", { class: "what" }, value),
       );
     });
+    if (!shown.length) return null;
     return element("ul", { class: "leaders", "aria-label": "Best model of each category" }, cards);
   }
 
@@ -65,7 +66,7 @@ const views = (() => {
         label: category.label,
         heat: "table",
         upright: true,
-        hint: `Rank in ${category.label} (${words.counted(category.tasks, "task")})`,
+        hint: `Rank in ${words.category(category.label)} (${words.counted(category.tasks, "task")})`,
         exported: [],
       }),
     );
@@ -79,17 +80,17 @@ const views = (() => {
     return [
       {
         key: "best",
-        label: "Best in a category",
+        label: "Best category rank",
         kind: "rank",
-        hint: "Its best rank in a category",
+        hint: "The best of its ranks in the categories",
         value: extreme(Math.min),
         exported: [["best category rank", extreme(Math.min)]],
       },
       {
         key: "worst",
-        label: "Worst in a category",
+        label: "Worst category rank",
         kind: "rank",
-        hint: "Its worst rank in a category",
+        hint: "The worst of its ranks in the categories",
         value: extreme(Math.max),
         exported: [["worst category rank", extreme(Math.max)]],
       },
@@ -125,8 +126,11 @@ const views = (() => {
         element(
           "p",
           { class: "note" },
-          "Coloured: the rank in each category. Ranks compare full precision; equal scores share a " +
-            "rank and the next is left out (1, 2, 2, 4).",
+          `Macro: the mean of ${board.categories.length} categories. ` +
+            `Micro: the mean of ${board.tasks.length} tasks. ` +
+            "Coloured: the rank in each category, deeper is better. All words and numbers: ",
+          element("a", { href: state.link(current, { view: "help" }) }, "How to read this"),
+          ".",
         ),
         sheets.render(sheet, current),
       ],
@@ -175,6 +179,7 @@ const views = (() => {
     const among = pool(current);
     const cells = board.categories.map((category) =>
       heatColumn(board.ofCategory[category.index], current, among, {
+        hint: words.category(category.label),
         under: columns.categoryLink(current, category, words.counted(category.tasks, "task")),
       }),
     );
@@ -208,28 +213,25 @@ const views = (() => {
 
   function category(current) {
     const found = board.findCategory(current.category);
-    if (!found) return missing("category");
+    if (!found) return missing(current, "category", "categories");
     const shown = shownModels(current);
     const among = pool(current);
     const measure = board.ofCategory[found.index];
-    const cells = board.tasks
-      .filter((task) => task.category === found)
-      .map((task) =>
-        heatColumn(board.ofTask[task.index], current, among, {
-          under: element(
-            "a",
-            { href: state.link(current, { view: "task", task: task.id }) },
-            "task",
-          ),
-        }),
-      );
+    const tasks = board.tasks.filter(
+      (task) => task.category === found && board.matches(task, current.tq),
+    );
+    const cells = tasks.map((task) =>
+      heatColumn(board.ofTask[task.index], current, among, {
+        under: columns.taskLink(current, task, "task"),
+      }),
+    );
     const sheet = {
       caption: `Models and the tasks of ${found.label}: ${columns.title(current)}`,
       file: `category-${found.index + 1}-${current.regime}-${current.metric}`,
       count: countOf(shown),
       tools: heatmapTools(current),
       sort: measure.key,
-      about: { ...columns.about(current), cells: current.cells },
+      about: { ...columns.about(current), cells: current.cells, task_search: current.tq },
       rows: shown,
       columns: [
         columns.model(current),
@@ -239,9 +241,13 @@ const views = (() => {
         ...cells,
       ],
     };
+    const narrowed =
+      tasks.length < found.tasks
+        ? ` ${tasks.length} of them match the search; the category's score is the mean of all.`
+        : "";
     return {
       title: found.label,
-      lead: `Category of ${words.counted(found.tasks, "task")}.`,
+      lead: `${words.category(found.label)}: ${words.counted(found.tasks, "task")}.${narrowed}`,
       nodes: [sheets.render(sheet, current)],
     };
   }
@@ -307,7 +313,7 @@ const views = (() => {
 
   function tasks(current) {
     const shown = shownModels(current);
-    const rows = board.tasks.filter((task) => task.searched.includes(current.tq.toLowerCase()));
+    const rows = board.tasks.filter((task) => board.matches(task, current.tq));
     const sheet = {
       caption: `Tasks: ${columns.title(current)}, among ${countOf(shown)}`,
       file: `tasks-${current.regime}-${current.metric}`,
@@ -399,7 +405,7 @@ const views = (() => {
     };
     const label = `${measure.label} ${words.metric(current.metric)}`;
     return {
-      title: "Score against size",
+      title: "Score and size",
       nodes: [
         axisChoice(current),
         element(
@@ -412,10 +418,19 @@ const views = (() => {
     };
   }
 
-  function missing(what) {
+  /** What a link to something unknown shows, with a way on. */
+  function missing(current, what, view) {
     return {
       title: `No such ${what}`,
-      nodes: [element("p", {}, `This leaderboard has no ${what} of that name.`)],
+      nodes: [
+        element(
+          "p",
+          {},
+          `This leaderboard has no ${what} of that name. `,
+          element("a", { href: state.link(current, { view }) }, "See all that there are"),
+          ".",
+        ),
+      ],
     };
   }
 

@@ -151,6 +151,14 @@ def _truth_for_params(leaderboard: Any, tasks: Any) -> None:
     leaderboard["data"]["full"][0]["params"] = True
 
 
+def _no_parameters(leaderboard: Any, tasks: Any) -> None:
+    leaderboard["data"]["full"][0]["params"] = 0
+
+
+def _more_parameters_than_there_are(leaderboard: Any, tasks: Any) -> None:
+    leaderboard["data"]["full"][0]["params"] = 10**400
+
+
 def _twice(leaderboard: Any, tasks: Any) -> None:
     tasks["data"]["10shot"].append(tasks["data"]["10shot"][0])
 
@@ -171,6 +179,8 @@ def _no_regime(leaderboard: Any, tasks: Any) -> None:
         (_not_a_number, "cat_Acc.Promoters"),
         (_no_name, "disp"),
         (_truth_for_params, "params"),
+        (_no_parameters, "number of parameters"),
+        (_more_parameters_than_there_are, "number of parameters"),
         (_twice, "a model stands twice"),
         (_other_models, "do not belong together"),
         (_no_regime, "leaderboard.data.1shot"),

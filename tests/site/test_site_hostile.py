@@ -23,6 +23,8 @@ NAMES = (
     "{{data}} ${alert(4)} \u2028 `",
     "abc\u202egnp.exe",
 )
+GROVER, DNABERT, LUCA = "GROVER", "DNABERT-S", "LucaOne-default-step36M"
+TAKEN = "LucaOne"
 LEVEL = "constructor<b>"
 URLS = (
     "javascript:alert(5)",
@@ -191,3 +193,46 @@ def test_csv_cells_are_no_formulas(visit: Any) -> None:
     assert "'" + NAMES[3] in names
     assert _as_shown(NAMES[1]) in names
     assert any(cell.startswith("-0") for line in table[1:] for cell in line[2:])
+
+
+@pytest.fixture(scope="module")
+def lookalikes(published: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site where one model took another's name, and one has the longest that there may be."""
+    documents = copy.deepcopy(published)
+    names = {LUCA: TAKEN, GROVER: TAKEN.upper(), DNABERT: "W" * 100}
+    for document in documents:
+        for rows in document["data"].values():
+            for row in rows:
+                row["disp"] = names.get(row["model"], row["disp"])
+                row["submitted"] = "P" * 100 if row["model"] == DNABERT else row.get("submitted")
+    for row in documents[0]["data"]["full"]:
+        if row["model"] == DNABERT:
+            row["macro_MCC"] = 1.0
+            row["cat_MCC"] = dict.fromkeys(row["cat_MCC"], 1.0)
+    out = tmp_path_factory.mktemp("lookalikes")
+    build_site(out, *documents, load_model_meta(), load_spec())
+    return out / "index.html"
+
+
+def test_equal_names_are_told_apart(visiting: Any, lookalikes: Path) -> None:
+    """Names that differ by case at most are shown with the ids of their models."""
+    names = visiting(lookalikes.as_uri())
+    names.open()
+
+    shown = set(names.column("Model"))
+    assert {f"{TAKEN.upper()} [{GROVER}]", f"{TAKEN} [{LUCA}]"} <= shown
+    assert len(shown) == 41
+    assert sum("[" in name for name in shown) == 2
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_long_names_do_not_widen_the_page(visiting: Any, lookalikes: Path, width: int) -> None:
+    """A hundred letters without a space break, or are cut, wherever they stand."""
+    long = visiting(lookalikes.as_uri(), viewport={"width": width, "height": 844})
+    for view in ("overall", "chart", "compare", "model", "tasks", "categories"):
+        page = long.open(f"view={view}&model={DNABERT}&compare={DNABERT}&compare={LUCA}")
+        if view in ("chart", "compare", "model"):
+            page.wait_for_selector("svg.plot")
+
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+    long.check_quiet()
