@@ -169,6 +169,10 @@ class Extractor(ABC):
         any length is fine.
     batch_size
         Rows a batch where ``batching`` is ``file-order``; not looked at otherwise.
+    layer_count
+        How many layers can be asked for by number, from ``"0"`` on; the number of the one that
+        is given as ``last`` stands in `describe` as the parameter ``layer``. None where there is
+        one layer only.
     needs_weights
         Whether it is constructed with a folder of weights, and with all of the user's
         `geneb.extractors.options.ModelOptions`.
@@ -179,6 +183,7 @@ class Extractor(ABC):
     batching: Batching = "masked"
     max_length: int | None = None
     batch_size: int = 1
+    layer_count: int | None = None
     needs_weights: ClassVar[bool] = False
 
     @abstractmethod

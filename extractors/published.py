@@ -162,16 +162,21 @@ class PublishedExtractor(SimpleExtractor):
         )
 
 
-def check_batching(declared: Any, where: str) -> Batching:
+def check_batching(declared: Any, where: str, *, published: bool = True) -> Batching:
     """Return what a class declares as its batching, if there is such a one.
+
+    Parameters
+    ----------
+    published
+        Whether it is a published-style class, which has no way to say how many rows of a file
+        make a batch.
 
     Raises
     ------
     InputError
         If there is not.
     """
-    # Batches in file order need more than a declaration: see `Extractor.batch_size`.
-    allowed = [batching for batching in get_args(Batching) if batching != "file-order"]
+    allowed = [name for name in get_args(Batching) if name != "file-order" or not published]
     return _check_declared("batching", declared, allowed, where)
 
 

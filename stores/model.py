@@ -237,7 +237,15 @@ class Manifest(Exchanged):
 
 
 class RunRecord(Exchanged):
-    """``attributes.geneb`` of ``runs/<run id>``: what one process did, and on what."""
+    """``attributes.geneb`` of ``runs/<run id>``: what one process did, and on what.
+
+    Attributes
+    ----------
+    out_of_memory_splits
+        How often a batch had to be halved.
+    float32_retries
+        Rows (or windows of rows) that were not finite in half precision, and were run in float32.
+    """
 
     run: str
     started: str
@@ -252,6 +260,7 @@ class RunRecord(Exchanged):
     tokens: Count
     seconds: float | None
     out_of_memory_splits: Count
+    float32_retries: Count = 0
 
 
 def check_version(value: Json, where: str) -> None:

@@ -64,6 +64,7 @@ def stop_at_signals() -> Iterator[StopFlag]:
     Examples:
       geneb embed --model kmer4 --data DIR --store kmer4.zarr --tasks "GUE mouse 3"
       geneb embed --extractor mine.py:MyModel --data DIR --store mine.zarr --available
+      geneb embed --model MODEL --weights FOLDER --layer all --data DIR --store layers/
     """
 )
 @model_options()
@@ -133,7 +134,8 @@ def command(
     if stop.signum is not None and summary.stopped:
         status("stopped; run the same command again to resume")
         raise Interrupted(stop.signum)
-    status(f"next: geneb store verify {store}; geneb probe {store} --out results")
+    shown = store / min(summary.layers) if summary.layers else store
+    status(f"next: geneb store verify {shown}; geneb probe {shown} --out results")
 
 
 def _rows(summary: Any) -> list[tuple[str, str]]:
@@ -142,9 +144,16 @@ def _rows(summary: Any) -> list[tuple[str, str]]:
         ("model", summary.model),
         ("fingerprint", summary.fingerprint[:16]),
         ("dim", f"{summary.dim:,}"),
+        ("device", summary.device),
+        *([("layers", f"{len(summary.layers):,}")] if summary.layers else []),
         ("tasks embedded now", f"{len(summary.embedded):,}"),
         ("tasks complete before", f"{len(summary.complete):,}"),
         ("rows computed", f"{summary.rows_computed:,}"),
         ("rows copied", f"{summary.rows_copied:,}"),
+        *(
+            [("rows run again in float32", f"{summary.float32_retries:,}")]
+            if summary.float32_retries
+            else []
+        ),
         ("seconds", f"{summary.seconds:.1f}"),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +12,21 @@ import click
 from geneb.errors import InputError
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+# Those of geneb.extractors.options, which is not imported to show a help text.
+DTYPES = ("float32", "bfloat16", "float16")
+POOLINGS = ("mean", "cls", "last", "max")
+PRESETS = ("masked", "reference")
+LONG_INPUTS = ("truncate", "windows")
+
+MODEL_ARGUMENTS = (
+    "model_id", "weights", "revision", "trust_remote_code", "device", "batch_tokens", "compile",
+    "deterministic", "tf32", "dtype", "layer", "pooling", "preset", "long_input",
+)  # fmt: skip
+"""What `model_options` passes to a command, and a command to `geneb.embed`."""
+
+_PARAMS = re.compile(r"([0-9]{1,15}(?:[.][0-9]{1,6})?)([kmbt]?)", re.IGNORECASE)
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 
 
 def _path(
@@ -111,6 +127,17 @@ def quiet_option() -> Callable[[Decorated], Decorated]:
     return click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 
 
+def parse_params(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Return a number of parameters from ``500M`` or ``1.2B``."""
+    del ctx, param
+    if value is None:
+        return None
+    found = _PARAMS.fullmatch(value)
+    if not found:
+        raise click.BadParameter(f"{value!r} is not a number such as 500M, 1.2B or 86000000")
+    return round(float(found[1]) * _UNITS[found[2].lower()])
+
+
 def model_source(model: str | None, extractor: str | None) -> str:
     """Return what to embed with, of the options ``--model`` and ``--extractor``: one is needed."""
     if (model is None) == (extractor is None):
@@ -133,8 +160,13 @@ def _apply(*decorators: Callable[[Any], Any]) -> Callable[[Decorated], Decorated
     return decorate
 
 
-def model_options() -> Callable[[Decorated], Decorated]:
-    """``--model`` or ``--extractor``, see `model_source`, and what both are told."""
+def model_options(*, writing: bool = True) -> Callable[[Decorated], Decorated]:
+    """``--model`` or ``--extractor``, see `model_source`, and what both are told.
+
+    With ``writing`` also what only a store that is written needs: the model's name in it, and
+    its token budget.
+    """
+    named = click.option("--model-id", metavar="ID", help="Name for the model; for --extractor.")
     return _apply(
         click.option("--model", "-m", metavar="ID", help="A model that geneb knows: kmer4."),
         click.option(
@@ -142,15 +174,101 @@ def model_options() -> Callable[[Decorated], Decorated]:
             metavar="FILE.py:CLASS",
             help="An extractor of your own; its code is run. See extractors/README.md.",
         ),
-        click.option("--model-id", metavar="ID", help="Name for the model; for --extractor."),
+        *([named, _budget_option()] if writing else []),
+        _weights_options(),
+        _machine_options(),
+        _recipe_options(),
+    )
+
+
+def _weights_options() -> Callable[[Decorated], Decorated]:
+    return _apply(
         click.option(
-            "--weights", metavar="PATH|ID", help="Passed to the extractor: where its weights are."
+            "--weights",
+            metavar="PATH|ID",
+            help="Where the weights are, in the place of the model's own: a file, a folder, a hub "
+            "id. Stores are told apart by their content.",
         ),
-        click.option("--device", default="cpu", show_default=True, help="Passed to the extractor."),
         click.option(
-            "--batch-tokens",
-            type=click.IntRange(min=1),
-            help="Padded tokens a batch; fixed once the store is created. Default 16384.",
+            "--revision",
+            metavar="COMMIT",
+            help="The commit of the hub repository; needed for one that is not the model's own.",
+        ),
+        click.option(
+            "--trust-remote-code",
+            is_flag=True,
+            help="Run code that comes with the weights; only with --revision.",
+        ),
+    )
+
+
+def _budget_option() -> Callable[[Decorated], Decorated]:
+    return click.option(
+        "--batch-tokens",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Padded tokens a batch; fixed once the store is created. Default: 4096 on a CPU, "
+        "there 16384 for models without weights; on a GPU 4096 to 65536, by its free memory.",
+    )
+
+
+def _machine_options() -> Callable[[Decorated], Decorated]:
+    return _apply(
+        click.option(
+            "--device",
+            metavar="NAME",
+            default="auto",
+            show_default=True,
+            help="Where the model runs: cpu, cuda, cuda:1, mps; auto is the best that there is.",
+        ),
+        click.option(
+            "--compile",
+            is_flag=True,
+            help="Compile the network with torch before it runs.",
+        ),
+        click.option(
+            "--deterministic",
+            is_flag=True,
+            help="Refuse operations of which torch has no deterministic form.",
+        ),
+        click.option(
+            "--tf32",
+            is_flag=True,
+            help="Allow TF32 in matrix products on a GPU: faster, another kind of embedding.",
+        ),
+    )
+
+
+def _recipe_options() -> Callable[[Decorated], Decorated]:
+    """What makes another kind of embedding of the same model."""
+    return _apply(
+        click.option(
+            "--dtype",
+            type=click.Choice(DTYPES),
+            help="What the model computes in; pooling is float32. Default: the model's own.",
+        ),
+        click.option(
+            "--layer",
+            metavar="N|last|all",
+            help="Hidden state to pool: 0 is the embedding layer. all makes a folder of --store, "
+            "with a store for each. Default: the model's own.",
+        ),
+        click.option(
+            "--pooling",
+            type=click.Choice(POOLINGS),
+            help="How the tokens' vectors become one. Default: the model's own.",
+        ),
+        click.option(
+            "--preset",
+            type=click.Choice(PRESETS),
+            help="masked: padding enters no vector. reference: as the published numbers were made, "
+            "where that is something else. Default: masked.",
+        ),
+        click.option(
+            "--long-input",
+            type=click.Choice(LONG_INPUTS),
+            help="What is done with sequences beyond the model's limit: cut at the right, or "
+            "embedded in windows that are averaged. Default: the model's own.",
         ),
     )
 

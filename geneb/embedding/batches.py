@@ -1,7 +1,9 @@
 """How rows are put into batches: pure functions of their lengths and the token budget.
 
 Batches never cross a block, and a row's padded length is given by its own length alone, so that
-an interrupted run makes the same batches, and the same bits, as an uninterrupted one.
+an interrupted run makes the same batches, and the same bits, as an uninterrupted one. Only where
+published numbers are repeated (``file-order``) are batches those of the whole split: a block that
+begins or ends within one runs that batch whole, and keeps its own rows of it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,11 @@ import numpy as np
 from geneb.extractors.base import Batching
 
 DEFAULT_TOKEN_BUDGET = 16_384
+SMALLEST_TOKEN_BUDGET = 4096
+_LARGEST_TOKEN_BUDGET = 65_536
+# Room for what a token of a large model is turned into on its way: 1,280 numbers of float32 in
+# each of 24 layers are 120 KiB, and four times that leaves room for what a layer needs besides.
+_BYTES_A_TOKEN = 1 << 19
 _STEPS_PER_OCTAVE = 16
 _SMALLEST_STEP = 4
 
@@ -61,6 +68,8 @@ def plan_batches(
 ) -> list[BatchPlan]:
     """Group rows into batches, longest first, so that memory runs out early or never.
 
+    Not for ``file-order``, see `plan_file_order`.
+
     Parameters
     ----------
     lengths
@@ -89,3 +98,57 @@ def plan_batches(
             BatchPlan(bucket[first : first + size], width) for first in range(0, len(bucket), size)
         ]
     return plans
+
+
+def plan_file_order(lengths: Sequence[int], owners: np.ndarray, batch_size: int) -> list[BatchPlan]:
+    """Group rows into batches as they stand in the file, each padded to the longest in it.
+
+    Parameters
+    ----------
+    lengths
+        Of each part (an item, or one of its windows), before padding.
+    owners
+        int64, shape (parts,): the item that each belongs to, ascending; item 0 begins a batch.
+    batch_size
+        Items a batch. The windows of a batch's items are run so many at a time.
+    """
+    plans = []
+    for group in np.split(
+        np.arange(len(owners)), np.flatnonzero(np.diff(owners // batch_size)) + 1
+    ):
+        for first in range(0, len(group), batch_size):
+            rows = group[first : first + batch_size]
+            plans.append(BatchPlan(rows, max(lengths[row] for row in rows)))
+    return plans
+
+
+def whole_batches(first: int, last: int, rows: int, batch_size: int) -> tuple[int, int]:
+    """Return the first and the row after the last of the file-order batches that a block meets.
+
+    Parameters
+    ----------
+    first, last
+        The block's rows within the split.
+    rows
+        Of the whole split.
+    """
+    return first - first % batch_size, min(rows, -(-last // batch_size) * batch_size)
+
+
+def choose_token_budget(accelerator_bytes: int | None) -> int:
+    """Return how many padded tokens a batch shall have, for a network that is loaded.
+
+    On a CPU 4,096: a batch of four times as many outgrows its caches and is slower. On an
+    accelerator the largest power of two for which half a MiB a token is free, from 4,096 to
+    65,536. What does not fit all the same is halved.
+
+    Parameters
+    ----------
+    accelerator_bytes
+        Memory that is free on the accelerator; None for a CPU.
+    """
+    if accelerator_bytes is None:
+        return SMALLEST_TOKEN_BUDGET
+    fitting = max(1, accelerator_bytes // _BYTES_A_TOKEN)
+    largest = 1 << (fitting.bit_length() - 1)
+    return min(_LARGEST_TOKEN_BUDGET, max(SMALLEST_TOKEN_BUDGET, largest))

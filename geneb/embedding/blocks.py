@@ -1,13 +1,15 @@
-"""Doing one block job: its sequences in, its rows in the store."""
+"""Doing one block job: its sequences in, its rows in the store, or in one store a layer."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from geneb.embedding.engine import Engine, RowError, as_stored
+from geneb.embedding.batches import whole_batches
+from geneb.embedding.engine import Engine, RowError, Vectors, as_stored
 from geneb.embedding.plan import BlockJob, Copy, TaskPlan
 from geneb.errors import CorruptionError, StoreError, WorkError
 from geneb.extractors.base import Item
@@ -25,11 +27,15 @@ class PreparedBlock:
     Attributes
     ----------
     items
-        One for each row that is computed here, in order.
+        What goes through the model, in order.
+    rows
+        int64 positions of the items within the block; beyond its ends where a batch in file
+        order begins or ends there: such items are only company.
     """
 
     job: BlockJob
     items: list[Item]
+    rows: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -41,24 +47,23 @@ class _SourceBlock:
     row_ids: np.ndarray
 
 
-class TaskWorker:
-    """Does the block jobs of one task.
+class BlockOutput:
+    """Where one layer's blocks of one task go.
 
     Parameters
     ----------
-    engine
-        Embeds.
+    layer
+        What the extractor calls it.
     writer
         The store; this process holds the task's claim.
     task
         The task's text.
     """
 
-    def __init__(self, engine: Engine, writer: Writer, task: Task) -> None:
-        self._engine = engine
+    def __init__(self, layer: str, writer: Writer, task: Task) -> None:
+        self.layer = layer
         self._writer = writer
         self._task = task
-        self._truncated: Counter[str] = Counter()
         self._arrays: dict[tuple[str, str], BlockArray] = {}
         self._source: _SourceBlock | None = None
 
@@ -70,47 +75,35 @@ class TaskWorker:
             return False
         return True
 
-    def prepare(self, job: BlockJob) -> PreparedBlock:
-        """Tokenise, and count what was cut, copied rows included; one block at a time."""
-        sequences = self._task.splits[job.split].sequences[job.first : job.last]
-        try:
-            items = self._engine.prepare(sequences)
-        except WorkError as error:
-            error.where = f"task {job.task}, {job.split}, rows {job.first} to {job.last - 1}"
-            raise
-        self._truncated[job.split] += sum(item.truncated for item in items)
-        return PreparedBlock(job, [items[row] for row in job.compute])
+    def rows(self, prepared: PreparedBlock, vectors: np.ndarray | None) -> np.ndarray:
+        """Return the block's rows, those that are copied not filled in yet.
 
-    def compute(self, prepared: PreparedBlock) -> np.ndarray:
-        """Embed the rows that this block owns.
+        Parameters
+        ----------
+        vectors
+            Of the prepared items; None where there are none.
 
         Returns
         -------
         ndarray of the store's float32 or float16, shape (rows of the block, dim)
-            Copied rows are not filled in yet.
 
         Raises
         ------
         RowError
-            Naming task, split and rows.
+            Naming the items that do not fit the store's type.
         """
         job, fingerprint = prepared.job, self._writer.fingerprint
-        if not job.copies:
-            return self._vectors(prepared)
-        # NaN: a row that nobody fills in must never pass for a vector.
         shape = (job.last - job.first, fingerprint.dim)
+        if vectors is not None:
+            vectors = as_stored(vectors, fingerprint.store_dtype)
+            if len(prepared.items) == len(job.compute) == shape[0]:
+                return vectors
+        # NaN: a row that nobody fills in must never pass for a vector.
         rows = np.full(shape, np.nan, dtype=fingerprint.store_dtype)
-        if prepared.items:
-            rows[job.compute] = self._vectors(prepared)
+        if vectors is not None:
+            own = (prepared.rows >= 0) & (prepared.rows < shape[0])
+            rows[prepared.rows[own]] = vectors[own]
         return rows
-
-    def _vectors(self, prepared: PreparedBlock) -> np.ndarray:
-        try:
-            vectors = self._engine.embed(prepared.items)
-            return as_stored(vectors, self._writer.fingerprint.store_dtype)
-        except RowError as error:
-            error.where = _name_rows(prepared.job, prepared.job.compute[error.rows])
-            raise
 
     def write(self, job: BlockJob, rows: np.ndarray) -> None:
         """Fill in the copied rows and write the block; blocks are written in order.
@@ -165,6 +158,79 @@ class TaskWorker:
         if (task, split) not in self._arrays:
             self._arrays[task, split] = self._writer.split_arrays(task, split).embeddings
         return self._arrays[task, split]
+
+
+class TaskWorker:
+    """Does the block jobs of one task.
+
+    Parameters
+    ----------
+    engine
+        Embeds.
+    outputs
+        Where each layer's rows go.
+    task
+        The task's text.
+    """
+
+    def __init__(self, engine: Engine, outputs: Sequence[BlockOutput], task: Task) -> None:
+        self._engine = engine
+        self._outputs = outputs
+        self._task = task
+        self._truncated: Counter[str] = Counter()
+
+    def intact(self, job: BlockJob) -> bool:
+        """Return whether the block is in each store and passes its checksum there."""
+        return all(output.intact(job) for output in self._outputs)
+
+    def prepare(self, job: BlockJob) -> PreparedBlock:
+        """Tokenise, and count what was cut, copied rows included; one block at a time."""
+        split = self._task.splits[job.split]
+        begin, end = job.first, job.last
+        extractor = self._engine.extractor
+        if extractor.batching == "file-order":
+            begin, end = whole_batches(begin, end, len(split.sequences), extractor.batch_size)
+        try:
+            items = self._engine.prepare(split.sequences[begin:end])
+        except WorkError as error:
+            error.where = f"task {job.task}, {job.split}, rows {begin} to {end - 1}"
+            raise
+        own = items[job.first - begin : job.last - begin]
+        self._truncated[job.split] += sum(item.truncated for item in own)
+        if len(items) > len(own):
+            return PreparedBlock(job, items, np.arange(begin, end) - job.first)
+        return PreparedBlock(job, [own[row] for row in job.compute], job.compute)
+
+    def compute(self, prepared: PreparedBlock) -> Vectors:
+        """Embed the rows that this block owns.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Each layer's rows of the block, those that are copied not filled in yet.
+
+        Raises
+        ------
+        RowError
+            Naming task, split and rows.
+        """
+        layers = [output.layer for output in self._outputs]
+        try:
+            vectors: Vectors = {}
+            if prepared.items:
+                vectors = self._engine.embed_layers(prepared.items, layers)
+            return {
+                output.layer: output.rows(prepared, vectors.get(output.layer))
+                for output in self._outputs
+            }
+        except RowError as error:
+            error.where = _name_rows(prepared.job, prepared.rows[error.rows])
+            raise
+
+    def write(self, job: BlockJob, rows: Vectors) -> None:
+        """Write the block of each layer; raises what `BlockOutput.write` does."""
+        for output in self._outputs:
+            output.write(job, rows[output.layer])
 
     def counts(self, plan: TaskPlan) -> dict[str, Counts]:
         """Return what a manifest says of each split, once every block has been prepared."""

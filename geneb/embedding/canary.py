@@ -7,6 +7,7 @@ tolerance is refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from geneb.base.canonical import digest
 from geneb.embedding.engine import Engine, RowError, as_stored
 from geneb.errors import DriftError, StoreError, WorkError
+from geneb.extractors.base import LAST
 from geneb.stores.layout import CANARY_ROWS
 from geneb.stores.reader import Store
 
@@ -67,12 +69,18 @@ def relative_difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.divide(largest, scale, out=np.where(largest == 0, 0.0, np.inf), where=scale > 0)
 
 
-def make_canary(engine: Engine, store_dtype: str = "float32") -> np.ndarray:
+def make_canary(
+    engine: Engine, store_dtype: str = "float32", layers: Sequence[str] = (LAST,)
+) -> dict[str, np.ndarray]:
     """Embed the canary one sequence at a time, and make sure that company changes nothing.
+
+    Where batches are in file order, company is meant to change vectors: the canary is then
+    embedded in such batches, as the rows of a store are.
 
     Returns
     -------
-    ndarray of the store's float32 or float16, shape (16, dim)
+    dict of str to ndarray
+        For each layer the store's float32 or float16, shape (16, dim).
 
     Raises
     ------
@@ -81,13 +89,21 @@ def make_canary(engine: Engine, store_dtype: str = "float32") -> np.ndarray:
     """
     items = engine.prepare(canary_sequences())
     try:
-        alone = engine.embed_alone(items)
-        together = engine.embed_together(items)
-        stored = as_stored(alone, store_dtype)
+        if engine.extractor.batching == "file-order":
+            made = engine.embed_together(items, layers)
+        else:
+            made = engine.embed_alone(items, layers)
+            together = engine.embed_together(items, layers)
+            for layer in layers:
+                _check_company(engine, together[layer], made[layer])
+        return {layer: as_stored(vectors, store_dtype) for layer, vectors in made.items()}
     except RowError as error:
         rows = ", ".join(map(str, error.rows.tolist()))
         error.where = error.where or f"sequence {rows} of the canary (counted from 0)"
         raise
+
+
+def _check_company(engine: Engine, together: np.ndarray, alone: np.ndarray) -> None:
     allowed = tolerance(engine.extractor.describe().compute_dtype, "float32")
     worst = relative_difference(together, alone).max()
     if worst > allowed:
@@ -99,7 +115,6 @@ def make_canary(engine: Engine, store_dtype: str = "float32") -> np.ndarray:
             'where the model computes in half precision, declare compute_dtype = "bfloat16" or '
             '"float16"',
         )
-    return stored
 
 
 def check_sequences(store: Store) -> None:

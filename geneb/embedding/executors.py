@@ -21,7 +21,8 @@ def run_serial(
 
     In memory at a time are the rows of the block that is computed and those of the block that is
     written, Zarr's encoded copy of the latter, the one block that rows were last copied from, and
-    the items of two blocks: the one that is computed and the one that is prepared.
+    the items of two blocks: the one that is computed and the one that is prepared. Rows are those
+    of every layer that is written.
 
     Parameters
     ----------

@@ -2,7 +2,8 @@
 
 No sequence is embedded twice. Every distinct row has one owner, the first place that holds it:
 tasks that are complete in the store come first, then the planned tasks in order, then split, then
-row. All other places copy the owner's vector once its block has been written.
+row. All other places copy the owner's vector once its block has been written. Only where vectors
+depend on what else is in the batch (published numbers repeated) is every row its own owner.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ def plan_tasks(
     tasks: Sequence[TaskRows],
     complete: Mapping[tuple[str, str], np.ndarray],
     dim: int,
+    *,
+    copying: bool = True,
 ) -> list[TaskPlan]:
     """Plan the tasks that are to be embedded.
 
@@ -122,6 +125,8 @@ def plan_tasks(
         Row ids of (task, split) pairs that the store holds completely, in order.
     dim
         Numbers a vector.
+    copying
+        Whether equal sequences have equal vectors; where not, every row is computed.
     """
     places: list[_Place] = []
     ids: list[np.ndarray] = []
@@ -139,7 +144,8 @@ def plan_tasks(
             add(task_rows.id, split, entry.row_ids)
     if first_planned == len(places):
         return []
-    owner = owners(np.concatenate(ids))
+    row_ids = np.concatenate(ids)
+    owner = owners(row_ids) if copying else np.arange(len(row_ids))
     jobs: dict[str, list[BlockJob]] = {task_rows.id: [] for task_rows in tasks}
     for place in places[first_planned:]:
         jobs[place.task] += _plan_split(place, owner, places, dim)

@@ -20,14 +20,23 @@ class EmbedSummary:
 
     Attributes
     ----------
+    store, fingerprint
+        The store, or the folder of the layers' stores; the fingerprint is then that of the layer
+        that is the model's own.
+    device
+        Where the model ran.
+    layers
+        Where each layer has a store: the stores' names and fingerprints.
     embedded, complete
         Ids of the tasks embedded now, and of those that were complete before.
     blocks, rows_computed, rows_copied
-        Blocks written now, and their rows.
+        Blocks written now, and their rows; those of one layer.
     tokens
         Embedded tokens, padding not counted.
     out_of_memory_splits
         How often a batch had to be halved.
+    float32_retries
+        Rows (or windows of rows) that were not finite, and were run once more in float32.
     seconds
         Of the whole run.
     stopped
@@ -41,6 +50,8 @@ class EmbedSummary:
     fingerprint: str
     run: str
     dim: int
+    device: str
+    layers: dict[str, str] = field(default_factory=dict)
     embedded: list[str] = field(default_factory=list)
     complete: list[str] = field(default_factory=list)
     blocks: int = 0
@@ -48,6 +59,7 @@ class EmbedSummary:
     rows_copied: int = 0
     tokens: int = 0
     out_of_memory_splits: int = 0
+    float32_retries: int = 0
     seconds: float = 0.0
     stopped: bool = False
     unsealed: str | None = None
@@ -99,7 +111,7 @@ def run_record(
             "processor": env.processor(),
             "cores": env.cores(),
             "blas": env.blas(),
-            "device": options["device"],
+            "device": summary.device,
         },
         blocks=summary.blocks,
         rows_computed=summary.rows_computed,
@@ -107,6 +119,7 @@ def run_record(
         tokens=summary.tokens,
         seconds=clock.seconds if outcome else None,
         out_of_memory_splits=summary.out_of_memory_splits,
+        float32_retries=summary.float32_retries,
     )
 
 

@@ -1,7 +1,8 @@
-"""One process's hold on a store while it embeds: opening, task by task, and the end."""
+"""One process's hold on its stores while it embeds: opening, task by task, and the end."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,23 +12,16 @@ import numpy as np
 
 from geneb.base.progress import Progress
 from geneb.benchmark.spec import load_spec
-from geneb.embedding.agreement import (
-    check_begun,
-    check_complete,
-    class_warnings,
-    is_begun,
-    is_complete,
-)
+from geneb.embedding.agreement import class_warnings
 from geneb.embedding.blocks import TaskWorker
-from geneb.embedding.canary import check_drift, check_sequences, tolerance
 from geneb.embedding.engine import Engine
 from geneb.embedding.executors import run_serial
 from geneb.embedding.plan import BlockJob, TaskPlan, plan_tasks
 from geneb.embedding.record import EmbedSummary, RunClock, run_record
-from geneb.errors import InputError, WorkError
-from geneb.stores.model import Root, RunRecord
+from geneb.embedding.targets import Target
+from geneb.errors import WorkError
+from geneb.stores.model import RunRecord
 from geneb.stores.reader import Store
-from geneb.stores.zarr_store import Writer, create_store
 from geneb.tasks.read import Split, SplitRows, Task, TaskRows, read_task
 
 
@@ -77,14 +71,17 @@ def _same_rows(read: Split, scanned: SplitRows) -> bool:
 
 
 class Session:
-    """One process's embedding run on one store.
+    """One process's embedding run on one store, or on one store for each layer.
+
+    Several stores are kept in step: a task is done once it is complete in all of them, and one
+    pass through the model fills the blocks of those that lack it.
 
     Parameters
     ----------
-    writer
-        The store, entered for the length of the session.
+    targets
+        The stores, entered for the length of the session; of vectors of one width.
     engine
-        Embeds; its token budget becomes that of the store.
+        Embeds; its token budget becomes that of the stores.
     summary
         Filled in as the run goes on.
     clock, options
@@ -96,7 +93,7 @@ class Session:
 
     def __init__(
         self,
-        writer: Writer,
+        targets: Sequence[Target],
         engine: Engine,
         summary: EmbedSummary,
         *,
@@ -106,52 +103,26 @@ class Session:
         stop: Callable[[], bool],
     ) -> None:
         self.summary = summary
-        self._writer = writer
+        self._targets = targets
         self._engine = engine
         self._clock = clock
         self._options = options
         self._progress = progress
         self._stop = stop
-        self._recorded = False
-        self._to_replace: dict[str, tuple[int, int] | None] = {}
 
-    def open(self, root: Root, canary: np.ndarray, batch_tokens: int | None) -> None:
-        """Create the store, or compare the one that is there with what would be created.
+    def open(self, batch_tokens: int | None) -> None:
+        """Create the stores, or compare those that are there with what would be created.
 
         Raises
         ------
-        FingerprintError
-            If it holds another kind of embedding.
-        InputError
-            If it has another name or token budget.
-        DriftError
-            If the model's vectors are no longer those of the canary.
+        FingerprintError, InputError, DriftError
+            See `Target.open`.
         """
-        self._recorded = create_store(self._writer.path, root, canary, self._record(None))
-        store = self._writer.open(root.fingerprint)
-        if self._recorded:
-            return
-        if store.model_id != root.model.id:
-            raise InputError(
-                "this store belongs to a model of another name",
-                where=str(store.path),
-                expected=store.model_id,
-                found=root.model.id,
-                fix="name another --store, or the same model",
-            )
-        budget = store.root.token_budget
-        if batch_tokens not in (None, budget):
-            raise InputError(
-                "the token budget is fixed when a store is created",
-                where=str(store.path),
-                expected=f"--batch-tokens {budget}, or none",
-                found=f"--batch-tokens {batch_tokens}",
-                fix="leave --batch-tokens out, or name another --store",
-            )
-        self._engine.token_budget = budget
-        check_sequences(store)
-        allowed = tolerance(root.fingerprint.compute_dtype, root.fingerprint.store_dtype)
-        check_drift(canary, store.canary(), allowed, str(store.path))
+        asked = batch_tokens
+        # Those that are there first: their token budget is that of whatever is created beside.
+        for target in sorted(self._targets, key=lambda target: not target.path.exists()):
+            budget = target.open(self._record(None), self._engine.token_budget, asked)
+            asked = self._engine.token_budget = budget
 
     def embed_tasks(self, tasks: Sequence[TaskInput], replace: Collection[str]) -> None:
         """Embed what is not complete, task by task, until done or stopped.
@@ -162,16 +133,18 @@ class Session:
         Raises
         ------
         StoreError
-            Before anything is written, if a task of the store does not agree with its CSV.
+            Before anything is written, if a task of a store does not agree with its CSV.
         WorkError
             If the model breaks its contract; complete tasks stay complete.
         """
-        self._to_replace = {name: self._writer.stamp(name) for name in replace}
+        for target in self._targets:
+            target.stamp(replace)
         plans = self._plan([task.rows for task in tasks], replace)
         if not plans:
             return
         inputs = {task.id: task for task in tasks}
-        self._writer.unseal()
+        for target in self._targets:
+            target.writer.unseal()
         try:
             self._announce(plans)
             for plan in plans:
@@ -182,63 +155,63 @@ class Session:
             self._progress.finish()
 
     def finish(self) -> None:
-        """Complete the run's record, and seal the store if nothing is open in it."""
+        """Complete the run's records, and seal each store if nothing is open in it."""
         summary = self.summary
-        if self._recorded:
-            self._writer.record_run(self._record("stopped" if summary.stopped else "finished"))
-        summary.unsealed = "the run was stopped" if summary.stopped else self._writer.seal()
+        record = self._record("stopped" if summary.stopped else "finished")
+        reasons = []
+        for target in self._targets:
+            if target.recorded:
+                target.writer.record_run(record)
+            reasons.append("the run was stopped" if summary.stopped else target.writer.seal())
+        summary.unsealed = next(filter(None, reasons), None)
         summary.seconds = self._clock.seconds
 
     def _plan(self, scanned: Sequence[TaskRows], replace: Collection[str]) -> list[TaskPlan]:
-        """Compare the store with the CSVs, and plan what it lacks."""
-        store = self._writer.store
-        complete = [name for name in store.task_ids() if name not in replace]
-        begun = [name for name in store.incomplete() if name not in replace]
+        """Compare the stores with the CSVs, and plan what any of them lacks."""
+        complete = set.intersection(
+            *(target.check_agreement(scanned, replace) for target in self._targets)
+        )
         for rows in scanned:
             self.summary.warnings += class_warnings(rows)
-            if rows.id in complete:
-                check_complete(store, rows)
-                self.summary.complete.append(rows.id)
-            elif rows.id in begun:
-                check_begun(store, rows)
+        self.summary.complete += [rows.id for rows in scanned if rows.id in complete]
         ahead = [rows for rows in scanned if rows.id not in complete]
-        return plan_tasks(ahead, _stored_row_ids(store, complete), store.fingerprint.dim)
+        store = self._targets[0].store
+        return plan_tasks(
+            ahead,
+            _stored_row_ids(store, complete),
+            store.fingerprint.dim,
+            copying=self._engine.extractor.batching != "file-order",
+        )
 
     def _announce(self, plans: Sequence[TaskPlan]) -> None:
-        fingerprint = self._writer.fingerprint
+        fingerprint = self._targets[0].writer.fingerprint
         jobs = [job for plan in plans for job in plan.jobs]
         rows = sum(job.last - job.first for job in jobs)
         copied = rows - sum(len(job.compute) for job in jobs)
         itemsize = 4 if fingerprint.store_dtype == "float32" else 2
-        size = rows * fingerprint.dim * itemsize
+        size = rows * fingerprint.dim * itemsize * len(self._targets)
+        layers = f"{len(self._targets)} layers, " if len(self._targets) > 1 else ""
         self._progress.say(
-            f"{len(plans)} tasks, {rows:,} rows ({copied:,} of them copies), "
+            f"{layers}{len(plans)} tasks, {rows:,} rows ({copied:,} of them copies), "
             f"{len(jobs):,} blocks, {size / 1e6:,.1f} MB"
         )
         self._progress.start(rows, "rows")
 
     def _embed_task(self, plan: TaskPlan, task: TaskInput) -> None:
-        """Hold the task's claim, and embed it unless another process has done so meanwhile."""
+        """Hold the task's claims, and embed it where no other process has done so meanwhile."""
         self._leave_if_stopped()
-        with self._writer.claim(task.id, self._waiting_for(task.id)):
-            if task.id in self._to_replace:
-                self._drop_unless_replaced(plan.rows)
-            store = self._writer.store
-            if store.manifest(task.id) is not None:
-                check_complete(store, plan.rows)
+        with contextlib.ExitStack() as claims:
+            waiting = self._waiting_for(task.id)
+            # In one order in every process, so that no two wait for each other.
+            for target in self._targets:
+                claims.enter_context(target.writer.claim(task.id, waiting))
+                target.drop_unless_replaced(plan.rows)
+            lacking = [target for target in self._targets if not target.holds(plan.rows)]
+            if lacking:
+                self._embed_claimed(plan, task, lacking)
+            else:
                 self.summary.complete.append(task.id)
                 self._progress.advance(sum(job.last - job.first for job in plan.jobs), task.id)
-                return
-            self._embed_claimed(plan, task)
-
-    def _drop_unless_replaced(self, rows: TaskRows) -> None:
-        """Drop a task that is to be replaced; called by the holder of its claim."""
-        writer = self._writer
-        store = writer.store
-        unchanged = writer.stamp(rows.id) == self._to_replace[rows.id]
-        replaced = not unchanged and is_complete(store, rows.id)
-        if not replaced and not is_begun(store, rows):
-            writer.drop_task(rows.id)
 
     def _waiting_for(self, name: str) -> Callable[[], None]:
         """Return what a claim calls again and again while another process holds it."""
@@ -257,24 +230,22 @@ class Session:
         if self._stop():
             raise _Stopped
 
-    def _embed_claimed(self, plan: TaskPlan, task: TaskInput) -> None:
-        writer = self._writer
-        if not self._recorded:
-            writer.record_run(self._record(None))
-            self._recorded = True
-        splits = plan.rows.splits
-        writer.create_task(
-            task.id, {name: (entry.row_ids, entry.labels) for name, entry in splits.items()}
-        )
-        check_begun(writer.store, plan.rows)
+    def _embed_claimed(self, plan: TaskPlan, task: TaskInput, targets: Sequence[Target]) -> None:
+        for target in targets:
+            if not target.recorded:
+                target.writer.record_run(self._record(None))
+                target.recorded = True
+            target.begin(plan.rows)
         content = task.read()
-        worker = TaskWorker(self._engine, writer, content)
+        worker = TaskWorker(self._engine, [target.output(content) for target in targets], content)
         todo = self._jobs_left(plan, worker)
         if not run_serial(todo, worker, stop=self._stop, done=self._block_written):
             raise _Stopped
+        counts = worker.counts(plan)
         # Of the scan, as the labels that were stored are: the file may have changed since.
         classes = list(plan.rows.classes) or None
-        writer.commit_task(task.id, worker.counts(plan), classes, plan.rows.left_out)
+        for target in targets:
+            target.writer.commit_task(task.id, counts, classes, plan.rows.left_out)
         self.summary.embedded.append(task.id)
 
     def _jobs_left(self, plan: TaskPlan, worker: TaskWorker) -> list[BlockJob]:
@@ -297,12 +268,14 @@ class Session:
         self._progress.advance(job.last - job.first, job.task)
 
     def _record(self, outcome: str | None) -> RunRecord:
-        self.summary.tokens = self._engine.tokens
-        self.summary.out_of_memory_splits = self._engine.out_of_memory_splits
-        return run_record(self.summary, self._clock, self._options, outcome)
+        engine, summary = self._engine, self.summary
+        summary.tokens = engine.tokens
+        summary.out_of_memory_splits = engine.out_of_memory_splits
+        summary.float32_retries = engine.float32_retries
+        return run_record(summary, self._clock, self._options, outcome)
 
 
-def _stored_row_ids(store: Store, complete: Sequence[str]) -> dict[tuple[str, str], np.ndarray]:
+def _stored_row_ids(store: Store, complete: Collection[str]) -> dict[tuple[str, str], np.ndarray]:
     """Return the row ids of complete tasks: official ones first, in the benchmark's order."""
     position = {name: number for number, name in enumerate(load_spec().task_ids)}
     ordered = sorted(complete, key=lambda name: (position.get(name, len(position)), name))

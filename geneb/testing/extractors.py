@@ -9,20 +9,37 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
-from geneb.base.canonical import canonical_json
-from geneb.embedding.batches import padded_length, plan_batches
-from geneb.extractors.base import LAST, Batch, Batching, Description, Extractor, Item
+from geneb.embedding.batches import padded_length
+from geneb.extractors.base import (
+    LAST,
+    Batch,
+    Batching,
+    Extractor,
+    Item,
+    combine,
+    flatten,
+)
+from geneb.testing.extractor_checks import (
+    assert_same_bits,
+    bases,
+    batches_of,
+    check_array,
+    check_windows,
+    described,
+    forward_rows,
+    is_count,
+    longest_that_fits,
+    shapes,
+)
 
-_ACGT = np.frombuffer(b"ACGT", dtype=np.uint8)
 # What the test with threads repeats, and how many vectors it computes each time.
 _ROUNDS = 5
 _COMPARED = 3
-
-
-def bases(length: int, seed: int) -> str:
-    """Return a random sequence over A, C, G, T; the same one for the same arguments."""
-    return _ACGT[np.random.default_rng(seed).integers(4, size=length)].tobytes().decode("ascii")
-
+# A model's limit in tokens is looked for among so many letters a token, where it is not beyond
+# what takes a moment to prepare; and it is run into where that takes no more than a moment.
+_LETTERS_A_TOKEN = 16
+_TOKENS_PREPARED = 16_384
+_TOKENS_RUN = 4096
 
 AWKWARD = (
     "",
@@ -53,8 +70,10 @@ class ExtractorContract:
     Attributes
     ----------
     tolerance
-        How far a vector may move with its batch: share of the row's root mean square. 1e-5
-        suits float32; state another where the model computes in less.
+        How far a vector may move with its batch: share of the row's root mean square.
+    tolerance_in_half
+        The same for an extractor that declares that it computes in bfloat16 or float16, and how
+        far its vectors may be from those of `Extractor.forward_in_float32`.
     sequences
         Ordinary sequences, of several lengths, some lengths more than once.
     awkward
@@ -66,6 +85,7 @@ class ExtractorContract:
     """
 
     tolerance: ClassVar[float] = 1e-5
+    tolerance_in_half: ClassVar[float] = 5e-2
     sequences: ClassVar[Sequence[str]] = tuple(
         bases(length, seed)
         for seed, length in enumerate((50, 12, 101, 50, 12, 77, 200, 101, 51, 50, 200, 33))
@@ -103,28 +123,34 @@ class ExtractorContract:
             f"numerics_version is {extractor.numerics_version!r}, not a whole number"
         )
         assert extractor.batching in get_args(Batching), f"batching is {extractor.batching!r}"
+        assert is_count(extractor.batch_size), f"batch_size is {extractor.batch_size!r}"
+        for name in ("max_length", "layer_count"):
+            value = getattr(extractor, name)
+            assert value is None or is_count(value), f"{name} is {value!r}"
+        if extractor.needs_weights:
+            assert extractor.describe().weights, "it needs weights, and describe() tells of none"
 
     def test_the_description_is_json_and_stable(self) -> None:
         """Two calls and two instances describe themselves with the same JSON."""
         extractor = self.make()
 
-        first = _described(extractor)
+        first = described(extractor)
 
-        assert first == _described(extractor), "describe() changed between two calls"
-        assert first == _described(self.make()), "describe() differs between two instances"
+        assert first == described(extractor), "describe() changed between two calls"
+        assert first == described(self.make()), "describe() differs between two instances"
 
     def test_the_description_is_not_changed_by_use(self) -> None:
         """Embedding something leaves the description as it was."""
         extractor = self.make()
-        first = _described(extractor)
+        first = described(extractor)
 
         self._embed(extractor, self.sequences)
 
-        assert first == _described(extractor), "describe() changed when sequences were embedded"
+        assert first == described(extractor), "describe() changed when sequences were embedded"
 
     def test_other_parameters_are_described_otherwise(self) -> None:
         """`make` and all `variants` have descriptions of their own."""
-        descriptions = [_described(extractor) for extractor in (self.make(), *self.variants())]
+        descriptions = [described(extractor) for extractor in (self.make(), *self.variants())]
 
         assert len(set(descriptions)) == len(descriptions), (
             "two extractors with different parameters describe() themselves alike: "
@@ -145,6 +171,7 @@ class ExtractorContract:
             assert type(item.length) is int, f"the length {item.length!r} is not an int"
             assert item.length >= 0, f"the length {item.length} of {sequence[:40]!r}"
             assert type(item.truncated) is bool, f"truncated is {item.truncated!r}"
+            check_windows(item)
 
     def test_prepare_looks_at_each_sequence_alone(self) -> None:
         """An item has the same length, mark and vector whatever it was prepared with."""
@@ -154,12 +181,12 @@ class ExtractorContract:
 
         for sequence, item in zip(self.sequences, together, strict=True):
             (alone,) = extractor.prepare([sequence])
-            assert (alone.length, alone.truncated) == (item.length, item.truncated), (
+            assert shapes([alone]) == shapes([item]), (
                 f"prepare() treats {sequence[:40]!r} otherwise beside other sequences"
             )
-            _assert_same_bits(
-                _forward(extractor, [alone]),
-                _forward(extractor, [item]),
+            assert_same_bits(
+                forward_rows(extractor, [alone]),
+                forward_rows(extractor, [item]),
                 "an item depends on what it was prepared with, or items are out of order",
             )
 
@@ -179,11 +206,11 @@ class ExtractorContract:
 
         for once, rounds in zip(expected, found, strict=True):
             for items in rounds:
-                assert _shapes(once) == _shapes(items), "threads got each other's items"
+                assert shapes(once) == shapes(items), "threads got each other's items"
             for item, in_thread in zip(once[:_COMPARED], rounds[-1][:_COMPARED], strict=True):
-                _assert_same_bits(
-                    _forward(extractor, [item]),
-                    _forward(extractor, [in_thread]),
+                assert_same_bits(
+                    forward_rows(extractor, [item]),
+                    forward_rows(extractor, [in_thread]),
                     "threads got each other's items",
                 )
 
@@ -203,6 +230,34 @@ class ExtractorContract:
             f"where the limit is {limit}"
         )
         self._check_vectors(self._embed(extractor, sequences), len(sequences))
+
+    def test_no_item_is_longer_than_the_model_takes(self) -> None:
+        """At ``max_length`` tokens, one below, one above, far above: cut, or in windows."""
+        extractor = self.make()
+        limit = extractor.max_length
+        if limit is None or limit > _TOKENS_PREPARED:
+            return
+        letters = bases(_LETTERS_A_TOKEN * limit, seed=limit)
+        fitting = longest_that_fits(extractor, letters)
+        lengths = (max(0, fitting - 1), fitting, fitting + 1, len(letters))
+        sequences = [letters[:length] for length in lengths]
+
+        items = extractor.prepare(sequences)
+
+        for length, item in zip(lengths, items, strict=True):
+            longest = max(part.length for part in item.windows or (item,))
+            assert longest <= limit, (
+                f"{length} letters became {longest} tokens, where the model takes {limit}"
+            )
+            over = item.truncated or bool(item.windows)
+            if length < fitting:
+                continue  # fewer letters may be more tokens: of a broken 6-mer, five
+            assert over == (length > fitting), (
+                f"{length} letters are {'' if over else 'not '}marked as over the limit, which is "
+                f"at {fitting} letters"
+            )
+        if limit <= _TOKENS_RUN:
+            self._check_vectors(self._embed(extractor, sequences), len(sequences))
 
     # What forward returns.
 
@@ -232,8 +287,13 @@ class ExtractorContract:
         assert len(widths) == 1, f"rows of several widths: {sorted(widths)}"
 
     def test_neighbours_do_not_matter(self) -> None:
-        """A vector is the same, within the tolerance, in a full batch and alone."""
+        """A vector is the same, within the tolerance, in a full batch and alone.
+
+        Unless batches are in file order: what is repeated then depends on them.
+        """
         extractor = self.make()
+        if extractor.batching == "file-order":
+            return
         sequences = [*self.sequences, *self.awkward]
 
         together = self._embed(extractor, sequences)
@@ -242,6 +302,7 @@ class ExtractorContract:
             alone = self._embed(extractor, [sequence])
             for layer in self.layers:
                 self._assert_close(
+                    extractor,
                     alone[layer][0],
                     together[layer][row],
                     f"the vector of {sequence[:40]!r} depends on the batch, or rows are out of "
@@ -249,8 +310,13 @@ class ExtractorContract:
                 )
 
     def test_order_does_not_matter(self) -> None:
-        """The same sequences in another order have the same vectors, in that order."""
+        """The same sequences in another order have the same vectors, in that order.
+
+        Unless batches are in file order.
+        """
         extractor = self.make()
+        if extractor.batching == "file-order":
+            return
         order = np.random.default_rng(0).permutation(len(self.sequences))
 
         straight = self._embed(extractor, self.sequences)
@@ -259,6 +325,7 @@ class ExtractorContract:
         for layer in self.layers:
             for position, row in enumerate(order):
                 self._assert_close(
+                    extractor,
                     straight[layer][row],
                     shuffled[layer][position],
                     "a vector depends on the order of the sequences",
@@ -269,23 +336,32 @@ class ExtractorContract:
         extractor = self.make()
         if extractor.batching != "masked":
             return
-        items = extractor.prepare(self.sequences)
-        longest = max(item.length for item in items)
+        items = flatten(extractor.prepare(self.sequences)).items
+        limit = extractor.max_length
+        widest = 2 * max(item.length for item in items)
+        if limit is not None:
+            widest = min(widest, limit)
 
-        wide = extractor.forward(
-            Batch(items, padded_length(2 * longest, extractor.max_length)), self.layers
-        )
+        wide = extractor.forward(Batch(items, padded_length(widest, limit)), self.layers)
 
         for row, item in enumerate(items):
             alone = extractor.forward(Batch([item], item.length), self.layers)
             for layer in self.layers:
                 self._assert_close(
-                    alone[layer][0], wide[layer][row], "padding enters the vectors of a batch"
+                    extractor,
+                    alone[layer][0],
+                    wide[layer][row],
+                    "padding enters the vectors of a batch",
                 )
 
     def test_embed_is_the_same_as_batches(self) -> None:
-        """``embed`` returns what the engine gets from ``prepare`` and ``forward``."""
+        """``embed`` returns what the engine gets from ``prepare`` and ``forward``.
+
+        Unless batches are in file order: ``embed`` goes through sequences one at a time.
+        """
         extractor = self.make()
+        if extractor.batching == "file-order":
+            return
 
         # `SimpleExtractor.embed` is what comes after the cut.
         whole = [
@@ -303,7 +379,7 @@ class ExtractorContract:
         assert plain.shape == batched.shape, f"embed() has shape {plain.shape}"
         assert plain.dtype == np.float32, f"embed() returns {plain.dtype}"
         for expected, found in zip(plain, batched, strict=True):
-            self._assert_close(expected, found, "embed() and forward() disagree")
+            self._assert_close(extractor, expected, found, "embed() and forward() disagree")
 
     def test_layers_do_not_depend_on_each_other(self) -> None:
         """Each layer has the same bits whether it is asked for alone or with the others."""
@@ -314,7 +390,49 @@ class ExtractorContract:
         for layer in self.layers:
             alone = self._forward_batches(extractor, self.sequences, (layer,))
             assert [layer] == list(alone), f"asked for layer {layer}, got {list(alone)}"
-            _assert_same_bits(together[layer], alone[layer], f"layer {layer} depends on the others")
+            assert_same_bits(together[layer], alone[layer], f"layer {layer} depends on the others")
+
+    def test_layers_have_numbers(self) -> None:
+        """Where layers can be asked for by number, describe() states the number of ``last``'s."""
+        extractor = self.make()
+        if extractor.layer_count is None:
+            return
+        own = extractor.describe().parameters.get("layer")
+        assert type(own) is int, f"describe() states the layer {own!r}, not a number"
+        names = [str(number) for number in range(extractor.layer_count)]
+        assert str(own) in names, f"layer {own} is beyond layer_count {extractor.layer_count}"
+
+        vectors = self._forward_batches(extractor, self.sequences, (*names, LAST))
+
+        self._check_vectors(vectors, len(self.sequences))
+        assert_same_bits(vectors[str(own)], vectors[LAST], f"layer {own} is not the last layer")
+
+    def test_full_precision_is_near(self) -> None:
+        """A model in half precision can be run in float32 too, where it says so."""
+        extractor = self.make()
+        items = flatten(extractor.prepare(self.sequences)).items
+        if extractor.batching != "masked":
+            items = items[:1]
+        batch = Batch(items, max(item.length for item in items))
+
+        precise = extractor.forward_in_float32(batch, self.layers)
+
+        if precise is None:
+            return
+        usual = extractor.forward(batch, self.layers)
+        for layer in self.layers:
+            check_array(precise[layer], len(items))
+            for expected, found in zip(precise[layer], usual[layer], strict=True):
+                self._assert_close(extractor, expected, found, "forward_in_float32() is far away")
+
+    def test_one_batch_twice_gives_the_same_bits(self) -> None:
+        """Nothing is left in training mode: no dropout, no statistics of a batch."""
+        extractor = self.make()
+        items = flatten(extractor.prepare(self.sequences)).items[:1]
+
+        first, second = (forward_rows(extractor, items) for _ in range(2))
+
+        assert_same_bits(first, second, "one batch gave two results")
 
     def test_the_same_input_gives_the_same_bits(self) -> None:
         """Nothing is random, and nothing is remembered from one batch to the next."""
@@ -325,7 +443,7 @@ class ExtractorContract:
         second = self._embed(extractor, self.sequences)
 
         for layer in self.layers:
-            _assert_same_bits(first[layer], second[layer], "the same input gave other numbers")
+            assert_same_bits(first[layer], second[layer], "the same input gave other numbers")
 
     def test_a_new_instance_gives_the_same_bits(self) -> None:
         """What a resumed run loads makes the same numbers."""
@@ -333,7 +451,7 @@ class ExtractorContract:
         second = self._embed(self.make(), self.sequences)
 
         for layer in self.layers:
-            _assert_same_bits(first[layer], second[layer], "a new instance gave other numbers")
+            assert_same_bits(first[layer], second[layer], "a new instance gave other numbers")
 
     # Helpers.
 
@@ -346,23 +464,23 @@ class ExtractorContract:
         """Embed in the engine's batches and put the rows back into order."""
         items = extractor.prepare(sequences)
         assert len(items) == len(sequences), f"{len(sequences)} sequences, {len(items)} items"
-        lengths = [item.length for item in items]
-        rows: dict[str, list[np.ndarray]] = {layer: [np.empty(0)] * len(items) for layer in layers}
-        for plan in plan_batches(
-            lengths, extractor.batching, self.token_budget, extractor.max_length
-        ):
-            batch = Batch([items[row] for row in plan.rows], plan.padded_length)
+        parts = flatten(items)
+        rows: dict[str, list[np.ndarray]] = {
+            layer: [np.empty(0)] * len(parts.items) for layer in layers
+        }
+        for plan in batches_of(extractor, parts, self.token_budget):
+            batch = Batch([parts.items[row] for row in plan.rows], plan.padded_length)
             found = extractor.forward(batch, layers)
             assert set(found) == set(layers), f"asked for {layers}, got {list(found)}"
             for layer, array in found.items():
-                _check_array(array, len(plan.rows))
+                check_array(array, len(plan.rows))
                 for row, vector in zip(plan.rows, array, strict=True):
                     # A copy: extractors may reuse what they return.
                     rows[layer][row] = vector.copy()
         for layer, vectors in rows.items():
             widths = sorted({len(vector) for vector in vectors})
             assert len(widths) == 1, f"layer {layer} has rows of several widths: {widths}"
-        return {layer: np.stack(vectors) for layer, vectors in rows.items()}
+        return {layer: combine(np.stack(vectors), parts) for layer, vectors in rows.items()}
 
     def _check_vectors(self, vectors: dict[str, np.ndarray], rows: int) -> None:
         for layer, array in vectors.items():
@@ -370,59 +488,14 @@ class ExtractorContract:
             bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
             assert bad.size == 0, f"layer {layer}: rows {bad.tolist()} hold NaN or infinity"
 
-    def _assert_close(self, expected: np.ndarray, found: np.ndarray, problem: str) -> None:
+    def _assert_close(
+        self, extractor: Extractor, expected: np.ndarray, found: np.ndarray, problem: str
+    ) -> None:
+        in_half = extractor.describe().compute_dtype in ("bfloat16", "float16")
+        allowed = self.tolerance_in_half if in_half else self.tolerance
         scale = float(np.sqrt(np.mean(np.square(expected, dtype=np.float64))))
         gap = float(np.max(np.abs(expected.astype(np.float64) - found)))
-        assert gap <= self.tolerance * scale, (
-            f"{problem}: it moved by {gap:.3g}, more than {self.tolerance:g} of its root mean "
+        assert gap <= allowed * scale, (
+            f"{problem}: it moved by {gap:.3g}, more than {allowed:g} of its root mean "
             f"square {scale:.3g}"
         )
-
-
-def _check_array(array: np.ndarray, rows: int) -> None:
-    assert isinstance(array, np.ndarray), f"forward() returned {type(array).__name__}"
-    assert array.dtype == np.float32, f"forward() returned {array.dtype}, not float32"
-    assert array.ndim == 2, f"forward() returned the shape {array.shape}, not (rows, dim)"
-    assert len(array) == rows, f"forward() returned {len(array)} rows for a batch of {rows}"
-
-
-def _forward(extractor: Extractor, items: Sequence[Item]) -> np.ndarray:
-    longest = max(item.length for item in items)
-    array = extractor.forward(Batch(items, padded_length(longest, extractor.max_length)), (LAST,))[
-        LAST
-    ]
-    _check_array(array, len(items))
-    return array.copy()
-
-
-def _assert_same_bits(expected: np.ndarray, found: np.ndarray, problem: str) -> None:
-    assert expected.shape == found.shape, f"{problem}: {expected.shape}, then {found.shape}"
-    differing = int(np.count_nonzero(expected.view(np.uint32) != found.view(np.uint32)))
-    assert differing == 0, f"{problem}: {differing} of {expected.size} numbers differ"
-
-
-def _shapes(items: Sequence[Item]) -> list[tuple[int, bool]]:
-    return [(item.length, item.truncated) for item in items]
-
-
-def _described(extractor: Extractor) -> bytes:
-    description = extractor.describe()
-    assert isinstance(description, Description), f"describe() returned {type(description)}"
-    for name in ("weights", "tokenizer", "file"):
-        sha256 = getattr(description, name)
-        assert sha256 is None or _is_sha256(sha256), f"{name} is {sha256!r}, not a SHA-256"
-    try:
-        return canonical_json(
-            {
-                "name": extractor.name,
-                "numerics_version": extractor.numerics_version,
-                **vars(description),
-                "parameters": dict(description.parameters),
-            }
-        )
-    except (TypeError, ValueError) as error:
-        raise AssertionError(f"describe() holds what JSON cannot: {error}") from error
-
-
-def _is_sha256(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")

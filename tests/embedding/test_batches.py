@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb.embedding.batches import padded_length, plan_batches
+from geneb.embedding.batches import (
+    choose_token_budget,
+    padded_length,
+    plan_batches,
+    plan_file_order,
+    whole_batches,
+)
 
 lengths = st.lists(st.integers(0, 3000), max_size=80)
 budgets = st.integers(1, 20_000)
@@ -98,3 +104,53 @@ def test_no_row_is_padded_beyond_what_the_model_takes(lengths, batching, budget,
             assert own <= plan.padded_length <= max(own, most)
             if batching == "masked" and padded_length(own) <= most:
                 assert padded_length(own) == plan.padded_length
+
+
+@given(st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=5), max_size=40), st.data())
+def test_file_order_is_kept(windows, data):
+    """Each part once, in order, padded to its batch's longest; no batch reaches over a group."""
+    size = data.draw(st.integers(1, 9))
+    lengths = [length for item in windows for length in item]
+    owners = np.repeat(np.arange(len(windows)), [len(item) for item in windows])
+
+    plans = plan_file_order(lengths, owners, size)
+
+    assert list(range(len(lengths))) == [row for plan in plans for row in plan.rows.tolist()]
+    for plan in plans:
+        assert 1 <= len(plan.rows) <= size
+        assert plan.padded_length == max(lengths[row] for row in plan.rows)
+        assert len(set(owners[plan.rows] // size)) == 1
+    if all(len(item) == 1 for item in windows):
+        assert [len(plan.rows) for plan in plans[:-1]] == [size] * len(plans[:-1])
+
+
+@given(st.integers(1, 500), st.integers(1, 60), st.integers(1, 20))
+def test_blocks_run_the_batches_of_the_whole_split(rows, block, size):
+    """A block's span begins and ends with batches of the split, and holds no more than it needs."""
+    for first in range(0, rows, block):
+        last = min(rows, first + block)
+
+        begin, end = whole_batches(first, last, rows, size)
+
+        assert begin % size == 0
+        assert end % size == 0 or end == rows
+        assert begin <= first < begin + size
+        assert last <= end < last + size
+
+
+@pytest.mark.parametrize(
+    ("free", "expected"),
+    [
+        (None, 4096),
+        (0, 4096),
+        (1 << 30, 4096),
+        (4 << 30, 8192),
+        ((4 << 30) - 1, 4096),
+        (12 << 30, 16_384),
+        (80 << 30, 65_536),
+        (1 << 40, 65_536),
+    ],
+)
+def test_the_budget_comes_from_free_memory(free, expected):
+    """The largest power of two at half a MiB a token, within its bounds; a CPU's is fixed."""
+    assert choose_token_budget(free) == expected

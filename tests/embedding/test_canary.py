@@ -16,6 +16,7 @@ from geneb.embedding.canary import (
 )
 from geneb.embedding.engine import Engine
 from geneb.errors import DriftError, WorkError
+from geneb.extractors.base import LAST
 
 
 def test_the_sequences_never_change():
@@ -39,7 +40,7 @@ def test_the_sequences_have_what_models_differ_in():
 
 def test_an_extractor_in_order_gets_its_canary():
     """The vectors are those of the sequences alone."""
-    canary = make_canary(Engine(Letters(), 1000))
+    canary = make_canary(Engine(Letters(), 1000))[LAST]
 
     assert canary.dtype == np.float32
     np.testing.assert_array_equal(Letters().embed(canary_sequences()), canary)

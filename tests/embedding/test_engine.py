@@ -136,7 +136,7 @@ def test_a_buffer_that_is_used_again_does_no_harm():
 
     np.testing.assert_array_equal(plain.embed(items), buffered.embed(items))
     assert buffered.out_of_memory_splits > 0
-    assert list(range(7)) == buffered.embed_alone(items)[:, 0].tolist()
+    assert list(range(7)) == buffered.embed_alone(items)[LAST][:, 0].tolist()
 
 
 def test_rows_that_are_not_finite_are_named():
@@ -252,8 +252,8 @@ def test_alone_is_without_padding_and_together_with_the_most():
     engine = Engine(Telling(), 64)
     items = engine.prepare(sequences_of([9, 81, 300]))
 
-    assert engine.embed_alone(items)[:, 2].tolist() == [9, 81, 300]
-    assert engine.embed_together(items)[:, 2].tolist() == [304, 304, 304]
+    assert engine.embed_alone(items)[LAST][:, 2].tolist() == [9, 81, 300]
+    assert engine.embed_together(items)[LAST][:, 2].tolist() == [304, 304, 304]
     assert engine.tokens == 0
 
 
@@ -265,7 +265,7 @@ def test_batches_end_at_what_the_model_takes(batching):
     engine = Engine(extractor, 4096)
     items = engine.prepare(sequences_of([3, 240, 249, 250]))
 
-    widths = [*engine.embed(items)[:, 2], *engine.embed_together(items)[:, 2]]
+    widths = [*engine.embed(items)[:, 2], *engine.embed_together(items)[LAST][:, 2]]
 
     assert max(widths) == 250
 

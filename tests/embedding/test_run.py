@@ -6,6 +6,7 @@ import csv
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ import geneb
 from geneb.embedding.canary import canary_sequences
 from geneb.errors import InputError, StoreError, WorkError
 from geneb.extractors.kmer import KmerExtractor
+from geneb.extractors.options import ModelOptions
 from geneb.stores.verify import verify_store
 
 
@@ -388,9 +390,9 @@ def test_what_made_a_store_is_recorded(data, tmp_path):
         "replace_tasks": [],
         "batch_tokens": 5000,
         "store_dtype": "float32",
-        "device": "cpu",
-        "weights": None,
         "model_id": None,
+        "device": "auto",
+        **{name: value for name, value in asdict(ModelOptions()).items() if name != "device"},
     }
     assert {"python", "geneb", "numpy", "zarr"} <= set(first.versions)
     assert first.platform["device"] == "cpu"
