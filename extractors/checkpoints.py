@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from geneb.base.canonical import digest, file_sha256
+from geneb.base.cache import remembered_sha256
+from geneb.base.canonical import digest
 from geneb.base.files import check_name, read_json
 from geneb.errors import InputError, NotFoundError
 
@@ -49,7 +50,8 @@ class Checkpoint:
 
     def config(self) -> dict[str, Any]:
         """Return what ``config.json`` says."""
-        config = read_json(self.folder / CONFIG)
+        # What lies in the hub's cache is a folder of links.
+        config = read_json((self.folder / CONFIG).resolve(), repeats=True)
         if not isinstance(config, dict):
             raise InputError("this is not a configuration", where=str(self.folder / CONFIG))
         return config
@@ -57,7 +59,7 @@ class Checkpoint:
     def sha256(self) -> str:
         """Return the digest of the weights' files and of the configuration, by their names."""
         described = [*self.files, *(path for path in (self.folder / CONFIG,) if path.is_file())]
-        return digest({path.name: file_sha256(path) for path in described})
+        return digest({path.name: remembered_sha256(path) for path in described})
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return all tensors by their names, as they were stored.
@@ -256,7 +258,7 @@ def _weight_files(folder: Path) -> list[Path]:
 
 
 def _shards(index: Path) -> list[str]:
-    content = read_json(index)
+    content = read_json(index.resolve())
     names = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise InputError("this is not an index of weights", where=str(index))

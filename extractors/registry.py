@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
 import functools
@@ -20,7 +21,8 @@ from geneb.base.locations import shareable
 from geneb.base.requirements import extra_bringing
 from geneb.errors import GenebError, InputError, MissingExtraError
 from geneb.extractors.base import Description, Extractor
-from geneb.extractors.options import ModelOptions
+from geneb.extractors.devices import AUTO, CPU, best_device, check_device
+from geneb.extractors.options import ModelOptions, Preset
 from geneb.extractors.published import PublishedExtractor, check_batching
 from geneb.extractors.source import (
     LoadedClass,
@@ -36,6 +38,21 @@ REGISTRY_FILE = "registry.toml"
 
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class RecordedCanary(_Strict):
+    """What the canary's vectors were when somebody ran published weights.
+
+    Attributes
+    ----------
+    weights
+        SHA-256 of the weights, as the extractor describes them; None for a model without any.
+    lengths
+        Euclidean norms of the canary's sixteen vectors, as the model is run by default.
+    """
+
+    weights: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    lengths: list[float] = Field(min_length=16, max_length=16)
 
 
 class Model(_Strict):
@@ -54,6 +71,22 @@ class Model(_Strict):
     hub_id, revision
         Where its weights are published, and the commit that is meant; None where it has none,
         or where they are published elsewhere.
+    generic
+        Whether it is no model by itself, but runs whatever weights a user names, under a name
+        that a user gives.
+    dim
+        Numbers a vector, as it is run by default; None where that depends on the weights.
+    bases
+        How many bases it looks at; None where that is not a fixed number, or all of them.
+    presets
+        Those that it can be run with, its own first.
+    recipe
+        Pooling and layer, as they are by default, for people; the extractor itself states them
+        in what it describes.
+    canary
+        None where nobody has run the published weights with this program yet.
+    notes
+        What whoever compares its vectors with others should know: one or two sentences.
     """
 
     display: str = Field(min_length=1, max_length=80)
@@ -62,6 +95,13 @@ class Model(_Strict):
     parameters: dict[str, int | float | str | bool] = {}
     hub_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")
     revision: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
+    generic: bool = False
+    dim: int | None = Field(default=None, ge=1)
+    bases: int | None = Field(default=None, ge=1)
+    presets: list[Preset] = ["masked"]
+    recipe: str | None = Field(default=None, min_length=1, max_length=200)
+    canary: RecordedCanary | None = None
+    notes: str | None = Field(default=None, min_length=1, max_length=400)
 
 
 class _Registry(_Strict):
@@ -78,10 +118,13 @@ class Loaded:
         The extractor.
     model_id
         What a store, a result and a submission call the model.
+    device
+        Where it runs: what ``auto`` came to; ``cpu`` where that is the only place.
     """
 
     extractor: Extractor
     model_id: str
+    device: str = CPU
 
 
 def parse_registry(text: str, where: str) -> dict[str, Model]:
@@ -156,7 +199,9 @@ def load(spec: str, **told: Any) -> Loaded:
             expected=f"one of {', '.join(model_ids())}; or path/to/file.py:ClassName",
             fix=f"did you mean {' or '.join(near)}?" if near else None,
         )
-    return Loaded(_construct_built_in(spec, options), spec)
+    cls = model_class(spec)
+    options = _placed(cls, options)
+    return Loaded(_construct_built_in(spec, cls, options), spec, options.device)
 
 
 def model_class(model_id: str) -> type[Extractor]:
@@ -178,11 +223,50 @@ def model_class(model_id: str) -> type[Extractor]:
         raise MissingExtraError(package, extra, f"to run {model_id}") from error
 
 
-def _construct_built_in(model_id: str, options: ModelOptions) -> Extractor:
-    model, cls = models()[model_id], model_class(model_id)
+def has_class(model_id: str) -> bool:
+    """Return whether the class that runs a built-in model is there.
+
+    Its module is read, not imported: that takes no extra and no time.
+    """
+    module, _, name = models()[model_id].family.partition(":")
+    file = importlib.resources.files("geneb.extractors") / f"{module}.py"
+    if not file.is_file():
+        return False
+    statements = ast.parse(file.read_text(encoding="utf-8")).body
+    return any(isinstance(one, ast.ClassDef) and one.name == name for one in statements)
+
+
+def _placed(cls: type, options: ModelOptions) -> ModelOptions:
+    """Return options with a device in the place of ``auto``.
+
+    A class that cannot be told runs on the CPU, and torch is not imported to find that out.
+    """
+    if options.device != AUTO:
+        return options
+    told = getattr(cls, "needs_weights", False) or any(
+        accepts(cls, name) for name in ("device", "options")
+    )
+    return dataclasses.replace(options, device=best_device() if told else CPU)
+
+
+def _construct_built_in(model_id: str, cls: type[Extractor], options: ModelOptions) -> Extractor:
+    model = models()[model_id]
     if not cls.needs_weights:
         return _construct(cls, model.parameters, options)
-    folder = locate(options.weights, model.hub_id, options.revision or model.revision, model_id)
+    check_device(options.device)
+    if model.generic and options.weights is None:
+        raise InputError(
+            f"{model_id} has no weights of its own",
+            where="--weights",
+            fix=f"geneb embed --model {model_id} --weights DIR --model-id NAME",
+        )
+    folder = locate(
+        model_id,
+        hub_id=model.hub_id,
+        pinned=model.revision,
+        weights=options.weights,
+        revision=options.revision,
+    )
     return cls(folder=folder, options=options, **model.parameters)  # type: ignore[call-arg]
 
 
@@ -190,10 +274,11 @@ def _load_from_file(spec: str, options: ModelOptions) -> Loaded:
     loaded = load_class(spec)
     model_id = check_name(loaded.cls.__name__, "model")
     _check_own_name(model_id, f"{loaded.path.name}:{model_id}", "give the class another name")
+    options = _placed(loaded.cls, options)
     if not issubclass(loaded.cls, Extractor):
         _check_all_told(PublishedExtractor, options, ("device", "weights"))
         published = PublishedExtractor(loaded, device=options.device, weights=options.weights)
-        return Loaded(published, model_id)
+        return Loaded(published, model_id, options.device)
     where = f"{loaded.path.name}:{model_id}"
     _check_declarations(loaded.cls, where)
     try:
@@ -210,8 +295,8 @@ def _load_from_file(spec: str, options: ModelOptions) -> Loaded:
             "describe() that JSON can hold",
             found=describe_failure(error, loaded.path),
         ) from error
-    _check_max_length(extractor.max_length, where)
-    return Loaded(extractor, model_id)
+    _check_numbers(extractor, where)
+    return Loaded(extractor, model_id, options.device)
 
 
 def named(loaded: Loaded, model_id: str | None) -> str:
@@ -225,12 +310,20 @@ def named(loaded: Loaded, model_id: str | None) -> str:
     Raises
     ------
     InputError
-        If it cannot be a name, belongs to a built-in model, or the model is a built-in one.
+        If it cannot be a name, belongs to a built-in model, or the model is a built-in one; if
+        there is none and the model is generic.
     """
+    built_in = models().get(loaded.model_id)
     if model_id is None:
+        if built_in is not None and built_in.generic:
+            raise InputError(
+                f"{loaded.model_id} runs many models, so this one needs a name of its own",
+                where="--model-id",
+                fix="--model-id NAME",
+            )
         return loaded.model_id
     check_name(model_id, "model")
-    if loaded.model_id not in models():
+    if built_in is None or built_in.generic:
         _check_own_name(model_id, "--model-id", "give it another --model-id")
     elif model_id != loaded.model_id:
         raise InputError(
@@ -287,18 +380,21 @@ def _check_declarations(cls: type[Extractor], where: str) -> None:
             expected="a whole number",
             found=repr(version),
         )
-    check_batching(cls.batching, where)
+    check_batching(cls.batching, where, published=False)
 
 
-def _check_max_length(length: Any, where: str) -> None:
-    whole = isinstance(length, int) and not isinstance(length, bool)
-    if length is not None and not (whole and length >= 1):
-        raise InputError(
-            "this cannot be a max_length",
-            where=where,
-            expected="a whole number of tokens, 1 or more, or None",
-            found=repr(length),
-        )
+def _check_numbers(extractor: Extractor, where: str) -> None:
+    for name, expected in (
+        ("max_length", "a whole number of tokens, 1 or more, or None"),
+        ("layer_count", "a whole number of layers, 1 or more, or None"),
+        ("batch_size", "a whole number of rows, 1 or more"),
+    ):
+        value = getattr(extractor, name)
+        whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        if not whole and not (value is None and expected.endswith("None")):
+            raise InputError(
+                f"this cannot be a {name}", where=where, expected=expected, found=repr(value)
+            )
 
 
 def _telling_its_file(loaded: LoadedClass) -> type[Extractor]:

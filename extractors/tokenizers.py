@@ -18,6 +18,11 @@ from geneb.errors import InputError
 
 MAX_TOKENIZER_BYTES = 64 << 20
 
+AS_THE_FILE_SAYS = dict.fromkeys(
+    ("case", "U", "N", "other letters"), "as tokenizer.json says; nothing is changed before"
+)
+"""What is done with letters where a published tokenizer's file alone decides."""
+
 
 class Tokenizer(ABC):
     """Turns sequences into token ids.
@@ -151,6 +156,9 @@ class FileTokenizer(Tokenizer):
         The file.
     prefix, suffix, pad
         Names of special tokens in the file's vocabulary.
+    rows
+        How many tokens the model has vectors for; None where that is not looked at. A file may
+        list more, as long as no sequence comes to them.
 
     Raises
     ------
@@ -166,10 +174,11 @@ class FileTokenizer(Tokenizer):
         policy: Mapping[str, str],
         prefix: Sequence[str] = (),
         suffix: Sequence[str] = (),
+        rows: int | None = None,
     ) -> None:
         from tokenizers import Tokenizer as Backend
 
-        data = read_bytes(path, MAX_TOKENIZER_BYTES)
+        data = read_bytes(path.resolve(), MAX_TOKENIZER_BYTES)
         try:
             self._backend = Backend.from_buffer(data)
         except Exception as error:  # the library raises plain Exception for whatever is wrong
@@ -180,6 +189,7 @@ class FileTokenizer(Tokenizer):
         self._backend.no_truncation()
         self._backend.no_padding()
         self._path = path
+        self._rows = rows
         self.prefix = tuple(self.token_id(token) for token in prefix)
         self.suffix = tuple(self.token_id(token) for token in suffix)
         self.pad = self.token_id(pad)
@@ -196,7 +206,7 @@ class FileTokenizer(Tokenizer):
     def token_id(self, token: str) -> int:
         """Return a token's id."""
         number = self._backend.token_to_id(token)
-        if number is None:
+        if number is None or not self._has_row(number):
             raise InputError(
                 "the tokenizer lacks a token that this model needs",
                 where=str(self._path),
@@ -208,7 +218,21 @@ class FileTokenizer(Tokenizer):
     def encode(self, sequences: Sequence[str]) -> list[np.ndarray]:
         """Tokenise by the file's rules."""
         encodings = self._backend.encode_batch(list(sequences), add_special_tokens=False)
-        return [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
+        found = [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
+        for ids in found:
+            largest = int(ids.max(initial=0))
+            if not self._has_row(largest):
+                raise InputError(
+                    "the tokenizer gives a token that the model has no vector for",
+                    where=str(self._path),
+                    expected=f"ids below {self._rows}",
+                    found=str(largest),
+                    fix="take the tokenizer that was published with the weights",
+                )
+        return found
+
+    def _has_row(self, number: int) -> bool:
+        return self._rows is None or number < self._rows
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:
@@ -220,7 +244,8 @@ def read_vocabulary(path: Path) -> dict[str, int]:
         If it is not text, or a token is there twice.
     """
     try:
-        lines = read_bytes(path, MAX_TOKENIZER_BYTES).decode("utf-8").removesuffix("\n").split("\n")
+        data = read_bytes(path.resolve(), MAX_TOKENIZER_BYTES)
+        lines = data.decode("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise InputError("this is not a vocabulary: it is not UTF-8", where=str(path)) from error
     vocabulary = {line.removesuffix("\r"): number for number, line in enumerate(lines)}

@@ -7,6 +7,7 @@ extractor runs them. Everything else is here.
 from __future__ import annotations
 
 import copy
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -132,6 +133,7 @@ class TorchExtractor(Extractor):
         self.pooling: Pooling = options.pooling or recipe.pooling
         self.long_input: LongInput = options.long_input or recipe.long_input
         self.layer = _choose_layer(options.layer, recipe.layer, network.layers)
+        self.layer_count = network.layers + 1
         self.max_length = recipe.limit
         self.batching: Batching = "masked"
         self._dtype = options.dtype or recipe.dtype
@@ -319,4 +321,6 @@ def _set_determinism(options: ModelOptions, *, tf32: bool) -> None:
     torch.backends.cuda.matmul.allow_tf32 = tf32
     torch.backends.cudnn.allow_tf32 = tf32
     if options.deterministic:
+        # Read when a GPU is first used; torch refuses its matrix products without it.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(mode=True)

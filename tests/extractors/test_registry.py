@@ -26,6 +26,8 @@ class Mine(SimpleExtractor):
         return np.array([[len(s), s.count("G")] for s in sequences], dtype=np.float32)
 """
 
+BASELINES = [*(f"kmer{k}" for k in range(1, 9)), "onehot128"]
+
 ENTRY = """
 [models.one]
 display = "One"
@@ -46,7 +48,7 @@ def write(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("model_id", model_ids())
+@pytest.mark.parametrize("model_id", BASELINES)
 class TestRegisteredContract(ExtractorContract):
     @pytest.fixture(autouse=True)
     def _model_id(self, model_id):
@@ -57,8 +59,8 @@ class TestRegisteredContract(ExtractorContract):
 
 
 def test_the_baselines_are_there():
-    """k-mers from 1 to 8 and one-hot letters, in the registry's order."""
-    assert [*(f"kmer{k}" for k in range(1, 9)), "onehot128"] == model_ids()
+    """k-mers from 1 to 8 and one-hot letters, first in the registry's order."""
+    assert model_ids()[: len(BASELINES)] == BASELINES
 
 
 @pytest.mark.parametrize("k", range(1, 9))
@@ -68,13 +70,26 @@ def test_a_k_mer_model_has_its_k(k):
 
 
 @pytest.mark.parametrize("model_id", model_ids())
-def test_every_entry_names_an_extractor(model_id):
-    """And is told apart for people, too."""
-    loaded = load(model_id)
+def test_every_entry_is_what_its_class_says(model_id):
+    """An extractor; with weights, unless it is a baseline; with the presets that are stated."""
+    cls, model = model_class(model_id), models()[model_id]
 
-    assert model_id == loaded.model_id
-    assert issubclass(model_class(model_id), Extractor)
-    assert len({model.display for model in models().values()}) == len(models())
+    assert issubclass(cls, Extractor)
+    assert cls.needs_weights == (model_id not in BASELINES)
+    if cls.needs_weights:
+        assert list(getattr(cls, "presets", ("masked",))) == model.presets
+
+
+def test_models_are_told_apart_by_people():
+    """No two have one name; all say how their vectors come about, but for the generic one."""
+    assert len({model.display.casefold() for model in models().values()}) == len(models())
+    for model_id, model in models().items():
+        assert model.generic or (model.dim and model.recipe), model_id
+
+
+@pytest.mark.parametrize("model_id", BASELINES)
+def test_a_baseline_is_loaded_by_its_id(model_id):
+    assert load(model_id).model_id == model_id
 
 
 def test_an_unknown_model_gets_suggestions():
