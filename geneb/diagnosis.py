@@ -246,14 +246,14 @@ def _requirement_check(requirement: Requirement) -> Check:
 def _models() -> tuple[Check, int]:
     what = "every model of the registry has its class"
     try:
-        from geneb.extractors.registry import model_class, model_ids
+        from geneb.extractors.registry import has_class, model_ids
 
         ids = model_ids()
-        for model_id in ids:
-            model_class(model_id)
+        lacking = [model_id for model_id in ids if not has_class(model_id)]
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what is wrong
         return Check(what, holds=False, found=_in_words(error), fix=_REINSTALL), 0
-    return Check(what, holds=True, found=f"{len(ids)} models"), len(ids)
+    found = f"no class for {name_some(lacking)}" if lacking else f"{len(ids)} models"
+    return Check(what, holds=not lacking, found=found, fix=_REINSTALL if lacking else ""), len(ids)
 
 
 def _devices() -> tuple[Check, list[dict[str, Any]]]:

@@ -21,6 +21,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(str(group.relative_to(ROOT))))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory):
+    """Leave the user's cache alone, and what tests find in it out of their results."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENEB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout."""

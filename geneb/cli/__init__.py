@@ -26,6 +26,7 @@ COMMANDS = {
     "submission": "geneb.cli.submission",
     "store": "geneb.cli.store",
     "task": "geneb.cli.task",
+    "model": "geneb.cli.model",
     "leaderboard": "geneb.cli.leaderboard",
     "doctor": "geneb.cli.doctor",
 }

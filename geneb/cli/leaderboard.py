@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from geneb.cli.options import json_option, out_option
+from geneb.cli.options import json_option, out_option, parse_params
 
 if TYPE_CHECKING:
     from geneb.reporting.tables import Standing, Table
     from geneb.reporting.view import View
-
-_PARAMS = re.compile(r"([0-9]{1,15}(?:[.][0-9]{1,6})?)([kmbt]?)", re.IGNORECASE)
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
-
-
-def _parse_params(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Return a number of parameters from ``500M`` or ``1.2B``."""
-    del ctx, param
-    if value is None:
-        return None
-    found = _PARAMS.fullmatch(value)
-    if not found:
-        raise click.BadParameter(f"{value!r} is not a number such as 500M, 1.2B or 86000000")
-    return round(float(found[1]) * _UNITS[found[2].lower()])
 
 
 @click.group()
@@ -72,13 +57,13 @@ def command() -> None:
 )
 @click.option(
     "--min-params",
-    callback=_parse_params,
+    callback=parse_params,
     metavar="N",
     help="Show only models with at least N parameters, such as 500M or 1.2B.",
 )
 @click.option(
     "--max-params",
-    callback=_parse_params,
+    callback=parse_params,
     metavar="N",
     help="Show only models with at most N parameters.",
 )

@@ -1,21 +1,32 @@
-"""``geneb store``: info and verify."""
+"""``geneb store``: info, verify and reproduce."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from geneb.cli.options import json_option, quiet_option
+from geneb.cli.options import (
+    data_option,
+    json_option,
+    model_options,
+    model_source,
+    quiet_option,
+)
 from geneb.errors import WorkError
+
+if TYPE_CHECKING:
+    from geneb.embedding.reproduce import RowReproduction
 
 _STORE = click.argument("store", type=click.Path(path_type=Path))
 
 
 @click.group(name="store")
 def command() -> None:
-    """Look at embedding stores and verify them."""
+    """Look at embedding stores, verify and reproduce them."""
 
 
 @command.command()
@@ -90,3 +101,83 @@ def verify(store: Path, *, clean: bool, as_json: bool, quiet: bool) -> None:
             where=str(store),
         )
     status("everything holds")
+
+
+@command.command(
+    epilog="Example: geneb store reproduce grover.zarr --model GROVER --data DIR --sample 200"
+)
+@_STORE
+@model_options(writing=False)
+@data_option()
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    metavar="N",
+    help="How many rows to draw.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Of the draw. Default: a random one, so that nobody can know the rows beforehand.",
+)
+@json_option()
+def reproduce(
+    store: Path, *, model: str | None, extractor: str | None, as_json: bool, **options: Any
+) -> None:
+    """Embed rows of a store again, drawn at random, and compare; exit 1 if one differs.
+
+    Rows are found in the task CSVs by their ids; tasks without a CSV are left out. What is printed
+    with --json is a record that may be kept.
+    """
+    source = model_source(model, extractor)
+    from geneb.cli.console import complain, report, status
+    from geneb.embedding.reproduce import reproduce_rows
+
+    # Stdout is for the record alone, whatever an extractor prints.
+    with contextlib.redirect_stdout(sys.stderr):
+        result = reproduce_rows(store, source, **options)
+    report(result.model_dump(mode="json"), _reproduced_rows(result), as_json=as_json)
+    for one in result.differences:
+        status(f"fingerprint, {one.field}: {one.store!r} in the store, {one.model!r} of the model")
+    for fault in result.faults:
+        size = "" if fault.difference is None else f", a difference of {fault.difference:.3g}"
+        complain(
+            f"{store}, task {fault.task}, {fault.split}, row {fault.row}: {fault.reason}{size}"
+        )
+    if not result.reproduced:
+        raise WorkError(
+            f"this store was not made by {result.model} as it is run here",
+            where=str(store),
+            expected=f"vectors within {result.tolerance:g} of their root mean square",
+            found=f"{result.failing:,} of {result.sample:,} rows are others",
+            fix="compare the fingerprint in `geneb store info` with how the model is run: "
+            "--weights, --layer, --pooling, --dtype",
+        )
+    status(f"the {result.sample:,} rows that were drawn are those that {result.model} makes")
+
+
+def _reproduced_rows(result: RowReproduction) -> list[tuple[str, str]]:
+    return [
+        ("store made by", result.store_model),
+        ("embedded again with", result.model),
+        ("device", result.device),
+        ("tasks", f"{len(result.manifests):,}"),
+        ("tasks left out", ", ".join(result.left_out) or "none"),
+        ("rows", f"{result.rows:,}"),
+        ("rows drawn", f"{result.sample:,}"),
+        ("seed", str(result.seed)),
+        ("difference allowed", f"{result.tolerance:g}"),
+        ("largest relative difference", _figure(result.largest_relative)),
+        ("largest absolute difference", _figure(result.largest_absolute)),
+        ("smallest cosine", _figure(result.smallest_cosine)),
+        ("difference of the canary", _figure(result.canary_difference)),
+        ("rows that differ", f"{result.failing:,}"),
+        ("reproduced", "yes" if result.reproduced else "no"),
+    ]
+
+
+def _figure(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.8g}"

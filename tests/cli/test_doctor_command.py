@@ -16,6 +16,7 @@ from support.source import project_settings
 
 from geneb import diagnosis
 from geneb.base import env
+from geneb.extractors import registry
 from geneb.extractors.registry import model_ids
 
 # Stands in for torch where a test is about something else: importing torch takes seconds.
@@ -231,6 +232,18 @@ def test_every_library_that_an_extra_brings_is_recorded(root):
 def test_the_version_of_cuml_is_told_whatever_provides_it(with_metadata, name):
     """From PyPI its name says for which CUDA it was built."""
     assert with_metadata(name, "25.10.0").json["versions"][name] == "25.10.0"
+
+
+@pytest.mark.parametrize("family", ["kmer:NoClass", "nomodule:KmerExtractor"])
+def test_a_model_without_its_class_is_named(monkeypatch, family):
+    """Whether the module is missing or only what should be in it."""
+    changed = registry.models()["kmer3"].model_copy(update={"family": family})
+    monkeypatch.setattr(registry, "models", lambda: {"kmer3": changed})
+
+    check, count = diagnosis._models()
+
+    assert (check.holds, check.found, count) == (False, "no class for kmer3", 1)
+    assert "pip install" in check.fix
 
 
 def test_files_and_rooms_that_are_gone_are_named(monkeypatch):

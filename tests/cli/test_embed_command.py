@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from support.command import Outcome, check_mistake, geneb
 from support.fork_server import ForkServer, Trouble
 from support.small_tasks import beside, content, differing, write_small_tasks
 
+from geneb.cli import options
+from geneb.extractors.options import Dtype, LongInput, ModelOptions, Pooling, Preset
 from geneb.stores import open_store
 
 
@@ -163,6 +169,12 @@ MISTAKES = {
     "an empty batch": ([*MODEL, "--batch-tokens", "0"], ["--batch-tokens", "0"]),
     "a bad name": ([*MODEL, "--model-id", "../x"], ["name of a model", "'../x'"]),
     "weights for nobody": ([*MODEL, "--weights", "x"], ["cannot be told its weights"]),
+    "dtype for nobody": ([*MODEL, "--dtype", "float16"], ["cannot be told its dtype"]),
+    "layer for nobody": ([*MODEL, "--layer", "3"], ["cannot be told its layer"]),
+    "layers for nobody": ([*MODEL, "--layer", "all"], ["kmer has one layer", "--layer all"]),
+    "tf32 for nobody": ([*MODEL, "--tf32"], ["cannot be told its tf32"]),
+    "no such pooling": ([*MODEL, "--pooling", "sum"], ["--pooling", "'sum'", "mean"]),
+    "no such preset": ([*MODEL, "--preset", "new"], ["--preset", "'new'", "reference"]),
     "device for nobody": (
         [*MODEL, "--device", "cuda:0"],
         ["cannot be told its device"],
@@ -331,3 +343,62 @@ def test_what_is_recorded_tells_no_paths(made, data):
     assert record.options["store"] == "kmer4.zarr"
     assert record.options["tasks"] == ["mixed", "shared"]
     assert str(made.parent) not in json.dumps(record.as_read())
+
+
+def test_every_layer_in_one_pass(run, root, data, tmp_path):
+    """``--layer all``: a folder of stores, each sealed, and one named as the next to look at."""
+    file = root / "tests" / "support" / "layered_extractors.py"
+    place = tmp_path / "layers"
+
+    done = run(
+        "embed", "--extractor", f"{file}:Layered", "--data", data, "--tasks", "three",
+        "--store", place, "--layer", "all", "--long-input", "windows", "--json",
+    )  # fmt: skip
+
+    assert done.code == 0, done.err
+    names = sorted(path.name for path in place.glob("*.zarr"))
+    assert names == ["layer_00.zarr", "layer_01.zarr", "layer_02.zarr"]
+    fingerprints = {name: open_store(place / name).fingerprint_id for name in names}
+    assert done.json["layers"] == fingerprints
+    assert f"next: geneb store verify {place / 'layer_00.zarr'}" in done.err
+    assert "3 layers, 1 tasks" in done.err
+
+
+def test_rows_run_again_in_float32_are_told(run, root, data, tmp_path):
+    """Half precision overflowed for some; how many is in the summary."""
+    file = root / "tests" / "support" / "layered_extractors.py"
+    command = ["embed", "--data", data, "--tasks", "mixed", "--extractor"]
+
+    mended = run(*command, f"{file}:Overflowing", "--store", tmp_path / "o.zarr")
+    broken = run(*command, f"{file}:NotEvenInFloat32", "--store", tmp_path / "n.zarr")
+
+    assert "rows run again in float32" in mended.out
+    check_mistake(broken, "NaN or infinity", code=1)
+
+
+def test_a_model_without_weights_needs_no_torch(data, tmp_path):
+    """``--device auto`` does not look for a GPU that nobody would use."""
+    watch = (
+        "import sys; from geneb.cli import main; sys.argv[0] = 'geneb'\n"
+        "try:\n    main()\nfinally:\n    print('torch' in sys.modules)"
+    )
+    args = ["embed", "--model", "kmer3", "--data", data, "--tasks", "three", "--quiet", "--store"]
+
+    done = subprocess.run(
+        [sys.executable, "-c", watch, *map(str, args), str(tmp_path / "k.zarr")],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_the_choices_are_those_of_the_options():
+    """The command line states them without importing what uses them."""
+    for choices, kind in (
+        (options.DTYPES, Dtype), (options.POOLINGS, Pooling), (options.PRESETS, Preset),
+        (options.LONG_INPUTS, LongInput),
+    ):  # fmt: skip
+        assert choices == get_args(kind)
+    told = {field.name for field in fields(ModelOptions)}
+    assert told | {"model_id", "batch_tokens"} == set(options.MODEL_ARGUMENTS)

