@@ -329,7 +329,7 @@ def named(loaded: Loaded, model_id: str | None) -> str:
         raise InputError(
             "a built-in model keeps its name",
             where="--model-id",
-            expected=f"{loaded.model_id}, or no --model-id: it is for --extractor",
+            expected=f"{loaded.model_id}, or no --model-id: it is for --extractor and hf",
             found=model_id,
         )
     return model_id
@@ -339,7 +339,7 @@ def _check_own_name(name: str, where: str, fix: str) -> None:
     # Whatever the case: some file systems do not tell it apart.
     if name.casefold() in (other.casefold() for other in model_ids()):
         raise InputError(
-            "a class in a file cannot take the name of a built-in model", where=where, fix=fix
+            "another model cannot take the name of a built-in one", where=where, fix=fix
         )
 
 

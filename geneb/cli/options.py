@@ -166,7 +166,9 @@ def model_options(*, writing: bool = True) -> Callable[[Decorated], Decorated]:
     With ``writing`` also what only a store that is written needs: the model's name in it, and
     its token budget.
     """
-    named = click.option("--model-id", metavar="ID", help="Name for the model; for --extractor.")
+    named = click.option(
+        "--model-id", metavar="ID", help="Name for the model; for --extractor and hf."
+    )
     return _apply(
         click.option("--model", "-m", metavar="ID", help="A model that geneb knows: kmer4."),
         click.option(

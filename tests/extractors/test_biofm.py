@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 import torch
+from support.command_line import FromTheCommandLine
 from support.saved_models import shaken, write_safetensors
 from transformers import MistralConfig, MistralForCausalLM, MistralModel
 
@@ -67,9 +69,11 @@ def load(path: Path, **told) -> BioFmExtractor:
     return BioFmExtractor(path, ModelOptions(**told), limit=LIMIT)
 
 
-class TestBioFmContract(ExtractorContract):
+class TestBioFmContract(FromTheCommandLine, ExtractorContract):
     """One vector a sequence, whatever it is padded to."""
 
+    family = BioFmExtractor
+    parameters = MappingProxyType({"limit": LIMIT})
     layers = (LAST, "0", "1")
     sequences = tuple(bases(length, seed) for seed, length in enumerate((50, 12, 12, 101, 33, 58)))
 

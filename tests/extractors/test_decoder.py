@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support import dnagpt_checkpoint as checkpoint
+from support.command_line import FromTheCommandLine
 from transformers import GPT2Config, GPT2Model
 
 from geneb.errors import InputError, NotFoundError
@@ -43,16 +46,27 @@ def dynamic(tmp_path_factory) -> Path:
     return checkpoint.write(tmp_path_factory.mktemp("dynamic") / FILE, small(dynamic=True))
 
 
-class DnaGptContract(ExtractorContract):
+class DnaGptContract(FromTheCommandLine, ExtractorContract):
+    __test__ = False
+    family = DnaGptExtractor
     layers = ("last", "0", "1")
+    model_id: ClassVar[str]
+
+    @classmethod
+    def registered(cls):
+        return (cls.model_id,)
 
 
 class TestStaticContract(DnaGptContract):
     """Words of six letters; the limit of 24 tokens is 138 letters."""
 
+    __test__ = True
+    model_id = "dna_gpt0.1b_h"
+    parameters = MappingProxyType({"file": FILE, "dynamic": False, **SIZES})
+
     @pytest.fixture(autouse=True)
     def _path(self, static):
-        self.path = static
+        self.path, self.folder = static, static
 
     def make(self):
         return load(self.path)
@@ -67,9 +81,13 @@ class TestStaticContract(DnaGptContract):
 class TestDynamicContract(DnaGptContract):
     """Words of up to six letters."""
 
+    __test__ = True
+    model_id = "dna_gpt3b_m"
+    parameters = MappingProxyType({"file": FILE, "dynamic": True, **SIZES})
+
     @pytest.fixture(autouse=True)
     def _path(self, dynamic):
-        self.path = dynamic
+        self.path, self.folder = dynamic, dynamic
 
     def make(self):
         return load(self.path, dynamic=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 import torch
+from support.command_line import FromTheCommandLine
 from support.saved_models import VOCABULARY, shaken, write_byte_pairs
 from torch.nn import functional
 from transformers import RoFormerConfig, RoFormerForMaskedLM
@@ -76,9 +78,11 @@ def load(path: Path, **told) -> DeepGeneExtractor:
     return DeepGeneExtractor(path, ModelOptions(**told), limit=LIMIT)
 
 
-class TestDeepGeneContract(ExtractorContract):
+class TestDeepGeneContract(FromTheCommandLine, ExtractorContract):
     """Rows of all lengths meet in one batch."""
 
+    family = DeepGeneExtractor
+    parameters = MappingProxyType({"limit": LIMIT})
     layers = (LAST, "0", "1")
     sequences = tuple(bases(length, seed) for seed, length in enumerate((50, 12, 12, 30, 20, 25)))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from support.command_line import FromTheCommandLine
 from support.saved_models import VOCABULARY, write_byte_pairs, write_safetensors
 from torch.nn import functional
 
@@ -101,9 +103,11 @@ def load(path: Path, **told) -> OmniDnaExtractor:
     return OmniDnaExtractor(path, ModelOptions(**told), limit=LIMIT)
 
 
-class TestOmniDnaContract(ExtractorContract):
+class TestOmniDnaContract(FromTheCommandLine, ExtractorContract):
     """Rows of all lengths meet in one batch."""
 
+    family = OmniDnaExtractor
+    parameters = MappingProxyType({"limit": LIMIT})
     layers = (LAST, "0", "1")
     sequences = tuple(bases(length, seed) for seed, length in enumerate((50, 12, 12, 30, 20, 25)))
 

@@ -49,6 +49,10 @@ class EncoderFamily(NativeFamily):
     model_ids: ClassVar[tuple[str, ...]]
     another: ClassVar[Mapping[str, Any]] = {"model_type": "t5"}
 
+    @classmethod
+    def registered(cls):
+        return cls.model_ids
+
     @pytest.fixture(autouse=True, scope="class")
     @classmethod
     def checkpoint(cls, tmp_path_factory):

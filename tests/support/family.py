@@ -18,10 +18,11 @@ from geneb.extractors.options import ModelOptions
 from geneb.extractors.torch_extractor import TorchExtractor
 from geneb.testing import ExtractorContract
 from geneb.testing.extractors import bases
+from support.command_line import FromTheCommandLine
 from support.native_checkpoint import write_checkpoint
 
 
-class NativeFamily(ExtractorContract):
+class NativeFamily(FromTheCommandLine, ExtractorContract):
     """The contract, and: strictness, parity with Transformers, layers, pooling, limits.
 
     Attributes
