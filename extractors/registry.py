@@ -339,7 +339,7 @@ def _check_own_name(name: str, where: str, fix: str) -> None:
     # Whatever the case: some file systems do not tell it apart.
     if name.casefold() in (other.casefold() for other in model_ids()):
         raise InputError(
-            "another model cannot take the name of a built-in one", where=where, fix=fix
+            "another model cannot take the name of a built-in model", where=where, fix=fix
         )
 
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# The tests run in as many processes as there are cores; libraries that bring threads of their own
+# for each core would only wait for each other. Set before any of them is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Folders whose files share what is dear to make: a built distribution, a running browser.

@@ -56,6 +56,8 @@ def list_models(*, as_json: bool, **wanted: Any) -> None:
 
 
 def _row(card: ModelCard) -> tuple[str, ...]:
+    from geneb.reporting.formats import score_text
+
     return (
         card.id,
         _size(card.params),
@@ -65,7 +67,7 @@ def _row(card: ModelCard) -> tuple[str, ...]:
         _number(card.max_bases),
         card.tokenization or "-",
         card.licence or "-",
-        "-" if card.macro is None else f"{card.macro:.3f}",
+        "-" if card.macro is None else score_text(card.macro),
         _needs(card),
         card.weights if card.runnable else "cannot be run yet",
     )
