@@ -155,7 +155,6 @@ class HuggingFaceExtractor(TorchExtractor):
     name = "hf"
 
     def __init__(self, folder: Path, options: ModelOptions) -> None:
-        _check_no_code(options)
         checkpoint = LanguageModelCheckpoint(folder)
         model_type, architecture = _architecture(checkpoint)
         config = native_config(checkpoint, architecture.config_class, **_settings(checkpoint))
@@ -223,17 +222,6 @@ def own_name(name: str, prefix: str) -> str | None:
         if bare.endswith(old):
             bare = bare.removesuffix(old) + new
     return f"model.{bare}"
-
-
-def _check_no_code(options: ModelOptions) -> None:
-    if options.trust_remote_code:
-        raise InputError(
-            "code that comes with weights is not run",
-            where="trust_remote_code",
-            expected=f"a model of one of the types {', '.join(ARCHITECTURES)}",
-            fix="leave it out; for another architecture write an extractor and name it with "
-            "--extractor, see extractors/README.md",
-        )
 
 
 def _architecture(checkpoint: Checkpoint) -> tuple[str, Architecture]:

@@ -46,8 +46,6 @@ class ModelOptions:
         Whether torch is told to refuse operations without a deterministic form.
     compile
         Whether the network goes through ``torch.compile``.
-    trust_remote_code
-        Whether code that comes with the weights may be run.
     """
 
     device: str = "cpu"
@@ -61,7 +59,6 @@ class ModelOptions:
     tf32: bool = False
     deterministic: bool = False
     compile: bool = False
-    trust_remote_code: bool = False
 
     def __post_init__(self) -> None:
         """Check the choices.

@@ -20,7 +20,7 @@ PRESETS = ("masked", "reference")
 LONG_INPUTS = ("truncate", "windows")
 
 MODEL_ARGUMENTS = (
-    "model_id", "weights", "revision", "trust_remote_code", "device", "batch_tokens", "compile",
+    "model_id", "weights", "revision", "device", "batch_tokens", "compile",
     "deterministic", "tf32", "dtype", "layer", "pooling", "preset", "long_input",
 )  # fmt: skip
 """What `model_options` passes to a command, and a command to `geneb.embed`."""
@@ -195,11 +195,6 @@ def _weights_options() -> Callable[[Decorated], Decorated]:
             "--revision",
             metavar="COMMIT",
             help="The commit of the hub repository; needed for one that is not the model's own.",
-        ),
-        click.option(
-            "--trust-remote-code",
-            is_flag=True,
-            help="Run code that comes with the weights; only with --revision.",
         ),
     )
 
