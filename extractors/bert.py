@@ -10,7 +10,11 @@ from geneb.errors import InputError
 from geneb.extractors.checkpoints import Checkpoint
 from geneb.extractors.native import NativeNetwork, check_positions, load_native, native_config
 from geneb.extractors.options import ModelOptions
-from geneb.extractors.tokenizers import CharacterTokenizer, FileTokenizer, read_vocabulary
+from geneb.extractors.tokenizers import (
+    CharacterTokenizer,
+    bert_tokenizer,
+    read_vocabulary,
+)
 from geneb.extractors.torch_extractor import Recipe, TorchExtractor, torch_dtype
 
 _GROVER_POLICY = {
@@ -47,13 +51,8 @@ class GroverExtractor(TorchExtractor):
         checkpoint = Checkpoint(folder)
         config = native_config(checkpoint, BertConfig)
         recipe = Recipe(limit=limit)
-        tokenizer = FileTokenizer(
-            folder / "tokenizer.json",
-            pad="[PAD]",
-            prefix=["[CLS]"],
-            suffix=["[SEP]"],
-            policy=_GROVER_POLICY,
-            rows=config.vocab_size,
+        tokenizer = bert_tokenizer(
+            folder / "tokenizer.json", policy=_GROVER_POLICY, rows=config.vocab_size
         )
         network = _load(checkpoint, config, options, recipe)
         super().__init__(tokenizer, network, recipe, checkpoint.sha256(), options)

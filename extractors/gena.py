@@ -9,7 +9,7 @@ from geneb.extractors.configs import Config, bert_sizes
 from geneb.extractors.encoder import BERT_NAMES, EncoderDesign, load_encoder, renaming
 from geneb.extractors.native import check_positions
 from geneb.extractors.options import ModelOptions
-from geneb.extractors.tokenizers import FileTokenizer
+from geneb.extractors.tokenizers import FileTokenizer, bert_tokenizer
 from geneb.extractors.torch_extractor import Recipe, TorchExtractor, torch_dtype
 
 _NORMS_BEHIND = "output.LayerNorm"
@@ -64,9 +64,7 @@ class GenaExtractor(TorchExtractor):
 
 
 def _read_tokenizer(path: Path, rows: int) -> FileTokenizer:
-    tokenizer = FileTokenizer(
-        path, pad="[PAD]", prefix=["[CLS]"], suffix=["[SEP]"], policy=_POLICY, rows=rows
-    )
+    tokenizer = bert_tokenizer(path, policy=_POLICY, rows=rows)
     # The models trained on T2T assemblies came with a file that knows more letters.
     if tokenizer.encode(["N"])[0].tolist() != [tokenizer.token_id("[UNK]")]:
         tokenizer.policy = _IUPAC_POLICY

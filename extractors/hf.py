@@ -22,12 +22,9 @@ from geneb.extractors.checkpoints import CONFIG, Checkpoint
 from geneb.extractors.deepgene import roformer_network
 from geneb.extractors.native import CausalNetwork, NativeNetwork, load_native, native_config
 from geneb.extractors.options import ModelOptions
-from geneb.extractors.tokenizers import FileTokenizer
+from geneb.extractors.tokenizers import AS_THE_FILE_SAYS, FileTokenizer
 from geneb.extractors.torch_extractor import Recipe, TorchExtractor, torch_dtype
 
-_POLICY = dict.fromkeys(
-    ("case", "U", "N", "other letters"), "as tokenizer.json says; nothing is changed before"
-)
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 # What padding is made of where no token is named for it. It is masked, so any token will do.
@@ -285,7 +282,7 @@ class TemplateTokenizer(FileTokenizer):
     """
 
     def __init__(self, path: Path, *, pad: str, rows: int) -> None:
-        super().__init__(path, pad=pad, policy=_POLICY, rows=rows)
+        super().__init__(path, pad=pad, policy=AS_THE_FILE_SAYS, rows=rows)
         self.prefix, self.suffix = self._around("ACGT")
         self._check_rows()
 

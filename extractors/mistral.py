@@ -9,7 +9,7 @@ from transformers import MistralConfig, MistralModel
 from geneb.extractors.checkpoints import Checkpoint
 from geneb.extractors.native import CausalNetwork, causal_name, load_native, native_config
 from geneb.extractors.options import ModelOptions
-from geneb.extractors.tokenizers import AS_THE_FILE_SAYS, FileTokenizer
+from geneb.extractors.tokenizers import AS_THE_FILE_SAYS, bert_tokenizer
 from geneb.extractors.torch_extractor import Recipe, TorchExtractor, torch_dtype
 
 
@@ -34,13 +34,8 @@ class GenomeOceanExtractor(TorchExtractor):
     def __init__(self, folder: Path, options: ModelOptions, *, limit: int) -> None:
         checkpoint = Checkpoint(folder)
         config = native_config(checkpoint, MistralConfig, pad_token_id=None)
-        tokenizer = FileTokenizer(
-            folder / "tokenizer.json",
-            pad="[PAD]",
-            prefix=["[CLS]"],
-            suffix=["[SEP]"],
-            policy=AS_THE_FILE_SAYS,
-            rows=config.vocab_size,
+        tokenizer = bert_tokenizer(
+            folder / "tokenizer.json", policy=AS_THE_FILE_SAYS, rows=config.vocab_size
         )
         recipe = Recipe(limit=limit)
         network = load_native(

@@ -19,7 +19,7 @@ from geneb.extractors.configs import Config, bert_sizes
 from geneb.extractors.encoder import BERT_NAMES, EncoderDesign, Positions, load_encoder, renaming
 from geneb.extractors.native import check_positions
 from geneb.extractors.options import ModelOptions, Pooling
-from geneb.extractors.tokenizers import FileTokenizer
+from geneb.extractors.tokenizers import FileTokenizer, bert_tokenizer
 from geneb.extractors.torch_extractor import Recipe, TorchExtractor, torch_dtype
 
 own_name = renaming(
@@ -85,9 +85,7 @@ class MosaicExtractor(TorchExtractor):
         super().__init__(tokenizer, network, recipe, checkpoint.sha256(), options)
 
     def _tokenizer(self, path: Path, rows: int) -> FileTokenizer:
-        return FileTokenizer(
-            path, pad="[PAD]", prefix=["[CLS]"], suffix=["[SEP]"], policy=_POLICY, rows=rows
-        )
+        return bert_tokenizer(path, policy=_POLICY, rows=rows)
 
 
 class GenomicsFMExtractor(MosaicExtractor):

@@ -15,12 +15,9 @@ from geneb.extractors.checkpoints import CONFIG, Checkpoint
 from geneb.extractors.configs import Config
 from geneb.extractors.native import CausalNetwork, load_native
 from geneb.extractors.options import ModelOptions
-from geneb.extractors.tokenizers import FileTokenizer
+from geneb.extractors.tokenizers import AS_THE_FILE_SAYS, bert_tokenizer
 from geneb.extractors.torch_extractor import Recipe, TorchExtractor, torch_dtype
 
-_POLICY = dict.fromkeys(
-    ("case", "U", "N", "other letters"), "as tokenizer.json says; nothing is changed before"
-)
 # What the classes of Transformers do; the training code can be told otherwise.
 _KIND = {
     "activation_type": "swiglu",
@@ -76,13 +73,8 @@ class OmniDnaExtractor(TorchExtractor):
         config = Config(checkpoint)
         config.check(**_KIND)
         recipe = Recipe(limit=limit)
-        tokenizer = FileTokenizer(
-            folder / "tokenizer.json",
-            pad="[PAD]",
-            prefix=["[CLS]"],
-            suffix=["[SEP]"],
-            policy=_POLICY,
-            rows=config.whole("embedding_size"),
+        tokenizer = bert_tokenizer(
+            folder / "tokenizer.json", policy=AS_THE_FILE_SAYS, rows=config.whole("embedding_size")
         )
         network = load_native(
             checkpoint,

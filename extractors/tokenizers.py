@@ -235,6 +235,13 @@ class FileTokenizer(Tokenizer):
         return self._rows is None or number < self._rows
 
 
+def bert_tokenizer(path: Path, *, policy: Mapping[str, str], rows: int) -> FileTokenizer:
+    """Return a ``tokenizer.json`` whose sequences stand between ``[CLS]`` and ``[SEP]``."""
+    return FileTokenizer(
+        path, pad="[PAD]", prefix=["[CLS]"], suffix=["[SEP]"], policy=policy, rows=rows
+    )
+
+
 def read_vocabulary(path: Path) -> dict[str, int]:
     """Read a ``vocab.txt``: one token a line, numbered from 0.
 

@@ -47,6 +47,11 @@ class TestMosaic(EncoderFamily):
     torch_file = True
 
     @classmethod
+    def registered(cls):
+        """Also the model of the same family that is pooled otherwise."""
+        return (*cls.model_ids, "DNABERT-S")
+
+    @classmethod
     def write_tokenizer(cls, folder):
         write_base_tokenizer(folder, at_white_space=True)
 
