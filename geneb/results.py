@@ -65,18 +65,30 @@ class Fit:
     Attributes
     ----------
     seed
-        Seed of the few-shot draw; None in the full regime, where nothing is drawn and one fit
+        Seed of the draw and of the probe; None where neither has any randomness, and one fit
         stands for all seeds.
     n_train, n_test
         Rows fitted and rows predicted.
     n_classes
         Classes among the rows fitted.
+    predicted_classes
+        Classes among the predictions; 1 says that every row was given the same.
     short_classes
         Classes with fewer train rows than the regime draws: all of theirs were taken.
     unseen_classes
         Classes of the test set without any train row: never predicted, counted in the metrics.
-    gradient_norm
-        Largest absolute component of the mean objective's gradient at the solution.
+    untested_classes
+        Classes of the train set without any test row.
+    seen_rows
+        Test rows whose sequence stands in the train split too.
+    MCC_without_seen, Acc_without_seen, F1_without_seen
+        The metrics without those rows: a diagnostic, never the reported value. None where no
+        other rows are left.
+    n_iter, converged
+        Of the solver; None where the probe does not iterate.
+    objective, gradient_norm
+        Value of the probe's objective at the solution, and the largest absolute component of its
+        gradient there; None for a probe without an objective.
     seconds
         Wall time of the fit alone.
     """
@@ -89,11 +101,18 @@ class Fit:
     n_train: int
     n_test: int
     n_classes: int
+    predicted_classes: int
     short_classes: int
     unseen_classes: int
-    n_iter: int
-    converged: bool
-    gradient_norm: float
+    untested_classes: int
+    seen_rows: int
+    MCC_without_seen: float | None
+    Acc_without_seen: float | None
+    F1_without_seen: float | None
+    n_iter: int | None
+    converged: bool | None
+    objective: float | None
+    gradient_norm: float | None
     seconds: float
 
 
@@ -164,6 +183,8 @@ class RunInfo(BaseModel):
 
     Attributes
     ----------
+    probe
+        All that decides what is fitted, in one line.
     versions
         Of scikit-learn, scipy and numpy.
     blas
@@ -181,6 +202,7 @@ class RunInfo(BaseModel):
     store_fingerprint: str
     protocol: str
     seeds: list[int]
+    probe: str
     backend: str
     versions: dict[str, str]
     blas: list[dict[str, Any]]
@@ -194,7 +216,7 @@ class RunInfo(BaseModel):
 
     def differences(self, other: RunInfo) -> list[str]:
         """Return how the other's results could not be told from ours: one line a field."""
-        names = ("model_id", "store_fingerprint", "protocol", "seeds", "backend")
+        names = ("model_id", "store_fingerprint", "protocol", "seeds", "probe", "backend")
         return [
             f"{name}: {getattr(other, name)} there, {getattr(self, name)} here"
             for name in names
@@ -468,8 +490,10 @@ def _parse_row(line: list[str]) -> tuple[Origin, Fit]:
         **{field.name: _PARSERS[field.type](cells[field.name]) for field in fields(Fit)}  # type: ignore[index]
     )
     for metric, (low, high) in METRIC_RANGES.items():
-        if not low <= getattr(fit, metric) <= high:
-            raise ValueError(f"{metric} is {getattr(fit, metric)}, outside {low:g} to {high:g}")
+        for name in (metric, f"{metric}_without_seen"):
+            value = getattr(fit, name)
+            if value is not None and not low <= value <= high:
+                raise ValueError(f"{name} is {value}, outside {low:g} to {high:g}")
     return origin, fit
 
 
@@ -484,5 +508,6 @@ _PARSERS = {
     "int": int,
     "int | None": lambda text: int(text) if text else None,
     "float": float,
-    "bool": _parse_bool,
+    "float | None": lambda text: float(text) if text else None,
+    "bool | None": lambda text: _parse_bool(text) if text else None,
 }

@@ -104,11 +104,15 @@ def command(
 
 
 def _convergence(fits: list[Fit]) -> str:
-    unconverged = sum(not fit.converged for fit in fits)
+    unconverged = [fit for fit in fits if fit.converged is False]
     if not unconverged:
-        return f"fits: {len(fits):,}, all converged"
-    line = f"fits: {len(fits):,}, of which {unconverged:,} stopped before they converged"
-    worst = max(fit.gradient_norm for fit in fits)
+        iterated = any(fit.converged is not None for fit in fits)
+        return f"fits: {len(fits):,}" + (", all converged" if iterated else "")
+    line = f"fits: {len(fits):,}, of which {len(unconverged):,} stopped before they converged"
+    norms = [fit.gradient_norm for fit in unconverged if fit.gradient_norm is not None]
+    if not norms:
+        return f"{line} (column converged)"
+    worst = max(norms)
     return f"{line}; largest gradient norm {worst:.2g} (columns converged, gradient_norm)"
 
 
@@ -124,7 +128,7 @@ def _print_json(outcomes: list[StoreOutcome]) -> None:
                 "backend": one.info.backend,
                 "results": summarise(one.results, one.info),
                 "fits": len(one.fits),
-                "unconverged": sum(not fit.converged for fit in one.fits),
+                "unconverged": sum(fit.converged is False for fit in one.fits),
                 "failed": [
                     {"where": fault.where, "problem": fault.problem} for fault in one.failures
                 ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import sklearn
@@ -16,33 +16,43 @@ from geneb.base.env import cuml_accel_active
 from geneb.errors import InputError
 
 
-class LinearFit(Protocol):
+class Fitted(Protocol):
+    """A fitted classifier.
+
+    Attributes
+    ----------
+    classes
+        int64, shape (K,), ascending.
+    n_iter
+        Iterations of the solver; None where there are none.
+    converged
+        Whether the solver says that it reached its tolerance; None where it does not iterate.
+    """
+
+    classes: np.ndarray
+    n_iter: int | None
+    converged: bool | None
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        """Return the predicted labels of finite float32 rows: int64, shape (n,)."""
+
+
+@runtime_checkable
+class LinearFit(Fitted, Protocol):
     """A fitted linear classifier: class k wins where ``rows @ coef[k] + intercept[k]`` is largest.
 
     With two classes there is one weight vector, and a value above 0 means ``classes[1]``.
 
     Attributes
     ----------
-    classes
-        int64, shape (K,), ascending.
     coef
         float32 or float64, shape (K, dim), or (1, dim) for two classes.
     intercept
         shape (K,) or (1,).
-    n_iter
-        Iterations of the solver.
-    converged
-        Whether the solver says that it reached its tolerance.
     """
 
-    classes: np.ndarray
     coef: np.ndarray
     intercept: np.ndarray
-    n_iter: int
-    converged: bool
-
-    def predict(self, rows: np.ndarray) -> np.ndarray:
-        """Return the backend's own predictions, finite rows given: int64, shape (n,)."""
 
 
 class Backend(Protocol):

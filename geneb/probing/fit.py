@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from geneb.errors import InputError
-from geneb.probing.backends import Backend, LinearFit
-from geneb.probing.convergence import gradient_norm
+from geneb.probing.backends import Backend, Fitted, LinearFit
 from geneb.probing.metrics import score
 from geneb.probing.predict import predict_together
-from geneb.probing.protocol import Protocol, Regime, draw, short_classes
+from geneb.probing.protocol import Protocol
+from geneb.probing.regimes import Regime, draw, short_classes
+from geneb.probing.seen import Overlap, find_overlap, score_without_seen
 from geneb.results import Fit
 
 
@@ -27,12 +28,30 @@ class TaskArrays:
         float32, shape (n, dim).
     train_labels, test_labels
         int64, shape (n,); None where the data is unlabelled.
+    train_row_ids, test_row_ids
+        uint8, shape (n, 16): digests of the sequences.
     """
 
     train: np.ndarray
     train_labels: np.ndarray | None
+    train_row_ids: np.ndarray
     test: np.ndarray
     test_labels: np.ndarray | None
+    test_row_ids: np.ndarray
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One fit: what is reported of it, and its predictions.
+
+    Attributes
+    ----------
+    predicted
+        int64, shape (n test,).
+    """
+
+    fit: Fit
+    predicted: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -40,7 +59,7 @@ class _Solved:
     regime: Regime
     seed: int | None
     chosen: np.ndarray | slice
-    fit: LinearFit
+    fit: Fitted
     seconds: float
 
 
@@ -49,7 +68,7 @@ def probe_task(
     protocol: Protocol,
     backend: Backend,
     fitted: Callable[[Regime], None] = lambda _: None,
-) -> list[Fit]:
+) -> list[Outcome]:
     """Fit and score every regime and seed of a protocol on one task.
 
     Parameters
@@ -61,7 +80,7 @@ def probe_task(
 
     Returns
     -------
-    list of Fit
+    list of Outcome
         Regimes and seeds in the protocol's order.
 
     Raises
@@ -73,37 +92,54 @@ def probe_task(
     train_labels, test_labels = _check_arrays(arrays)
     solved = []
     for regime in protocol.regimes:
-        seeds = [None] if regime.shots is None else protocol.seeds
-        for seed in seeds:
+        for seed in protocol.seeds_of(regime):
             chosen = _choose_rows(train_labels, regime, seed)
-            solved.append(
-                _solve(arrays.train, train_labels, chosen, regime, seed, protocol, backend)
-            )
+            began = time.perf_counter()
+            fit = protocol.probe.fit(arrays.train[chosen], train_labels[chosen], seed, backend)
+            solved.append(_Solved(regime, seed, chosen, fit, time.perf_counter() - began))
             fitted(regime)
-    predictions = _predict(solved, arrays.test)
-    unseen = len(np.setdiff1d(test_labels, train_labels))
+    overlap = find_overlap(train_labels, test_labels, arrays.train_row_ids, arrays.test_row_ids)
     return [
-        Fit(
-            regime=one.regime.name,
-            seed=one.seed,
-            **score(test_labels, predicted),
-            n_train=len(train_labels[one.chosen]),
-            n_test=len(test_labels),
-            n_classes=len(one.fit.classes),
-            short_classes=short_classes(train_labels, one.regime.shots),
-            unseen_classes=unseen,
-            n_iter=one.fit.n_iter,
-            converged=one.fit.converged,
-            gradient_norm=gradient_norm(
-                one.fit,
-                arrays.train[one.chosen],
-                train_labels[one.chosen],
-                protocol.parameters["C"],
-            ),
-            seconds=one.seconds,
+        Outcome(
+            _describe(one, predicted, overlap, protocol, arrays.train, train_labels, test_labels),
+            predicted,
         )
-        for one, predicted in zip(solved, predictions, strict=True)
+        for one, predicted in zip(solved, _predict(solved, arrays.test), strict=True)
     ]
+
+
+def _describe(
+    one: _Solved,
+    predicted: np.ndarray,
+    overlap: Overlap,
+    protocol: Protocol,
+    train: np.ndarray,
+    train_labels: np.ndarray,
+    test_labels: np.ndarray,
+) -> Fit:
+    """Return what is reported of one fit."""
+    labels = train_labels[one.chosen]
+    optimality = protocol.probe.optimality(one.fit, train[one.chosen], labels)
+    without_seen = score_without_seen(test_labels, predicted, overlap)
+    return Fit(
+        regime=one.regime.name,
+        seed=one.seed,
+        **score(test_labels, predicted),
+        n_train=len(labels),
+        n_test=len(test_labels),
+        n_classes=len(one.fit.classes),
+        predicted_classes=len(np.unique(predicted)),
+        short_classes=short_classes(train_labels, one.regime),
+        unseen_classes=overlap.unseen_classes,
+        untested_classes=overlap.untested_classes,
+        seen_rows=overlap.seen_rows,
+        **{f"{metric}_without_seen": value for metric, value in without_seen.items()},
+        n_iter=one.fit.n_iter,
+        converged=one.fit.converged,
+        objective=optimality.objective if optimality else None,
+        gradient_norm=optimality.gradient_norm if optimality else None,
+        seconds=one.seconds,
+    )
 
 
 def _check_arrays(arrays: TaskArrays) -> tuple[np.ndarray, np.ndarray]:
@@ -143,27 +179,19 @@ def _all_finite(rows: np.ndarray) -> bool:
 
 
 def _choose_rows(labels: np.ndarray, regime: Regime, seed: int | None) -> np.ndarray | slice:
-    if regime.shots is None or seed is None:
+    if not regime.is_drawn or seed is None:
         return slice(None)
-    return draw(labels, regime.shots, seed)
-
-
-def _solve(
-    train: np.ndarray,
-    labels: np.ndarray,
-    chosen: np.ndarray | slice,
-    regime: Regime,
-    seed: int | None,
-    protocol: Protocol,
-    backend: Backend,
-) -> _Solved:
-    began = time.perf_counter()
-    fit = backend.fit(train[chosen], labels[chosen], protocol.parameters)
-    return _Solved(regime, seed, chosen, fit, time.perf_counter() - began)
+    return draw(labels, regime, seed)
 
 
 def _predict(solved: list[_Solved], test: np.ndarray) -> list[np.ndarray]:
-    """Return each fit's predictions; those of the few-shot fits come from one product."""
-    few_shot = [one for one in solved if one.regime.shots is not None]
-    together = iter(predict_together([one.fit for one in few_shot], test) if few_shot else ())
-    return [one.fit.predict(test) if one.regime.shots is None else next(together) for one in solved]
+    """Return each fit's predictions; those of drawn linear fits come from one product."""
+    together = {
+        place: one.fit
+        for place, one in enumerate(solved)
+        if one.regime.is_drawn and isinstance(one.fit, LinearFit)
+    }
+    done = dict(zip(together, predict_together(list(together.values()), test), strict=True))
+    return [
+        done[place] if place in done else one.fit.predict(test) for place, one in enumerate(solved)
+    ]

@@ -63,6 +63,7 @@ def describe_run(store: Store, protocol: Protocol, backend: Backend) -> RunInfo:
         store_fingerprint=store.fingerprint_id,
         protocol=protocol.id,
         seeds=list(protocol.seeds),
+        probe=protocol.probe.describe(),
         backend=backend.name,
         versions={name: env.version(name) or "unknown" for name in _KEY_PACKAGES},
         blas=[row for row in threads if row.get("user_api") == "blas"],
@@ -227,15 +228,18 @@ class StoreJob:
         arrays = TaskArrays(
             train=task.embeddings("train"),
             train_labels=task.labels("train"),
+            train_row_ids=task.row_ids("train"),
             test=task.embeddings("test"),
             test_labels=task.labels("test"),
+            test_row_ids=task.row_ids("test"),
         )
-        return probe_task(
+        outcomes = probe_task(
             arrays,
             protocol,
             self._backend,
             fitted=lambda regime: self._progress.advance(1, f"{task_id}, {regime.name}"),
         )
+        return [outcome.fit for outcome in outcomes]
 
 
 def _fault(error: GenebError, where: str) -> Fault:

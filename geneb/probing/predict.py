@@ -36,7 +36,7 @@ def predict_together(fits: Sequence[LinearFit], rows: np.ndarray) -> list[np.nda
     Parameters
     ----------
     fits
-        At least one, all of the same dimension and dtype.
+        All of the same dimension and dtype; there may be none.
     rows
         float32, shape (n, dim), finite.
 
@@ -44,6 +44,8 @@ def predict_together(fits: Sequence[LinearFit], rows: np.ndarray) -> list[np.nda
     -------
     list of ndarray of int64, shape (n,)
     """
+    if not fits:
+        return []
     coef = np.concatenate([fit.coef for fit in fits])
     intercept = np.concatenate([fit.intercept for fit in fits])
     with np.errstate(over="ignore", invalid="ignore"):  # such scores are uncertain, see `_decide`

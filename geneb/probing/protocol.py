@@ -1,31 +1,18 @@
-"""What a probe is: regimes, seeds, the few-shot draw; each set of them has an id."""
+"""A protocol: what is fitted, on how much of the train set, with which seeds; each has an id."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from geneb.errors import InputError
+from geneb.probing.probes import LogisticProbe, Probe
+from geneb.probing.regimes import Regime, parse_regime
 
 _MAX_SEED = 2**32 - 1  # what numpy.random.RandomState takes
-
-
-@dataclass(frozen=True)
-class Regime:
-    """How much of the train set is fitted.
-
-    Attributes
-    ----------
-    shots
-        Rows drawn of each class; None for all rows.
-    """
-
-    name: str
-    shots: int | None = None
+_REGIMES = tuple(map(parse_regime, ("full", "10shot", "1shot")))
+_SEEDS = (13, 17, 42, 123, 997)
 
 
 @dataclass(frozen=True)
@@ -37,25 +24,29 @@ class Protocol:
     id
         What results are labelled with. Other seeds than the published ones make another id, so
         that such results can never pass for the published protocol's.
+    probe
+        What is fitted.
     regimes, seeds
         In the order in which they are run and averaged.
-    parameters
-        Arguments of scikit-learn's LogisticRegression. Nothing else is passed to it, so that no
-        version warns about an argument that has come or gone.
     """
 
     id: str
-    regimes: tuple[Regime, ...]
-    seeds: tuple[int, ...]
-    parameters: dict[str, Any] = field(hash=False)
+    probe: Probe
+    regimes: tuple[Regime, ...] = _REGIMES
+    seeds: tuple[int, ...] = _SEEDS
+
+    def seeds_of(self, regime: Regime) -> tuple[int | None, ...]:
+        """Return the seeds that one regime is fitted with.
+
+        Where nothing is drawn and the probe has no randomness, a seed changes nothing: one fit,
+        without a seed, stands for all of them.
+        """
+        return self.seeds if regime.is_drawn or self.probe.seeded else (None,)
 
     @property
     def fits(self) -> int:
-        """Fits of one task: one a seed in the few-shot regimes, and one in the full regime.
-
-        lbfgs has no randomness, so there is nothing in the full regime for a seed to change.
-        """
-        return sum(1 if regime.shots is None else len(self.seeds) for regime in self.regimes)
+        """Fits of one task."""
+        return sum(len(self.seeds_of(regime)) for regime in self.regimes)
 
     def without(self, names: Container[str]) -> Protocol:
         """Return the same protocol for its other regimes; there may be none left."""
@@ -65,9 +56,7 @@ class Protocol:
 
 GENEB_LR_1 = Protocol(
     id="geneb-lr-1",
-    regimes=(Regime("full"), Regime("10shot", 10), Regime("1shot", 1)),
-    seeds=(13, 17, 42, 123, 997),
-    parameters={"C": 1.0, "solver": "lbfgs", "max_iter": 1000, "tol": 1e-4},
+    probe=LogisticProbe({"C": 1.0, "solver": "lbfgs", "max_iter": 1000, "tol": 1e-4}),
 )
 PROTOCOLS = {protocol.id: protocol for protocol in (GENEB_LR_1,)}
 
@@ -77,13 +66,13 @@ def choose_protocol(
     regimes: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
 ) -> Protocol:
-    """Return a protocol, narrowed to some regimes or with other seeds.
+    """Return a protocol, with other regimes or seeds where they are named.
 
     Parameters
     ----------
     regimes
-        Names, in any order. Default is all of the protocol's. A part of the regimes is still
-        the protocol: each of its values is what it would be among the others.
+        Names, see `parse_regime`, in any order. Default is the protocol's. Other regimes are
+        still the protocol: each of its values is what it would be among the others.
     seeds
         Default is the protocol's; the same ones in another order are the protocol's too.
 
@@ -98,7 +87,7 @@ def choose_protocol(
         )
     protocol = PROTOCOLS[protocol_id]
     if regimes is not None:
-        protocol = replace(protocol, regimes=_pick_regimes(protocol, regimes))
+        protocol = replace(protocol, regimes=_order_regimes(protocol, regimes))
     if seeds is None:
         return protocol
     chosen = tuple(operator.index(seed) for seed in seeds)
@@ -109,16 +98,15 @@ def choose_protocol(
     return replace(protocol, id=label, seeds=chosen)
 
 
-def _pick_regimes(protocol: Protocol, names: Sequence[str]) -> tuple[Regime, ...]:
-    known = [regime.name for regime in protocol.regimes]
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
+def _order_regimes(protocol: Protocol, names: Sequence[str]) -> tuple[Regime, ...]:
+    """Return the named regimes: the protocol's own in its order, then the others as named."""
+    chosen = [parse_regime(name) for name in dict.fromkeys(names)]
+    if not chosen:
         raise InputError(
-            f"these are not regimes of {protocol.id}",
-            expected=", ".join(known),
-            found=", ".join(unknown) or "none",
+            "there is no regime to fit", expected="at least one, such as full", found="none"
         )
-    return tuple(regime for regime in protocol.regimes if regime.name in names)
+    own = [regime for regime in protocol.regimes if regime in chosen]
+    return (*own, *(regime for regime in chosen if regime not in own))
 
 
 def _check_seeds(seeds: tuple[int, ...]) -> None:
@@ -132,35 +120,3 @@ def _check_seeds(seeds: tuple[int, ...]) -> None:
             expected=f"at least one, distinct, from 0 to {_MAX_SEED}",
             found=", ".join(map(str, seeds)) or "none",
         )
-
-
-def draw(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
-    """Draw the train rows of one few-shot fit.
-
-    For each class in ascending order, ``min(shots, rows of the class)`` of its positions are
-    drawn without replacement, and the classes' draws are joined in that order.
-
-    Parameters
-    ----------
-    labels
-        Integers, shape (n,), in file order.
-
-    Returns
-    -------
-    ndarray of int64, shape (rows drawn,)
-    """
-    generator = np.random.RandomState(seed)
-    chosen = []
-    for label in np.unique(labels):
-        positions = np.flatnonzero(labels == label)
-        size = min(shots, len(positions))
-        chosen.append(generator.choice(positions, size=size, replace=False))
-    return np.concatenate(chosen)
-
-
-def short_classes(labels: np.ndarray, shots: int | None) -> int:
-    """Return the number of classes with fewer rows than are drawn; 0 where nothing is drawn."""
-    if shots is None:
-        return 0
-    _, counts = np.unique(labels, return_counts=True)
-    return int((counts < shots).sum())

@@ -298,10 +298,22 @@ def _summarise_fits(fits: Sequence[Fit]) -> FitSummary:
         n_classes=first.n_classes,
         short_classes=first.short_classes,
         unseen_classes=first.unseen_classes,
-        converged=sum(fit.converged for fit in fits),
-        n_iter=max(fit.n_iter for fit in fits),
-        gradient_norm=max(fit.gradient_norm for fit in fits),
+        converged=sum(fit.converged is True for fit in fits),
+        n_iter=_largest([fit.n_iter for fit in fits], "n_iter"),
+        gradient_norm=_largest([fit.gradient_norm for fit in fits], "gradient_norm"),
     )
+
+
+def _largest(values: Sequence[float | None], column: str) -> Any:
+    """Return the largest value; the published protocol's fits all have one."""
+    known = [value for value in values if value is not None]
+    if len(known) != len(values):
+        raise InputError(
+            "these results do not tell how their fits ended",
+            expected=f"a number in the column {column} of every fit",
+            fix="probe the store again",
+        )
+    return max(known)
 
 
 def _pack_legacy(

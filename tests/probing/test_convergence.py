@@ -7,7 +7,7 @@ import pytest
 from support.small_stores import random_task
 
 from geneb.probing.backends import SklearnBackend
-from geneb.probing.convergence import gradient_norm
+from geneb.probing.convergence import optimality
 from geneb.probing.protocol import GENEB_LR_1
 
 
@@ -25,7 +25,7 @@ def objective(coef, intercept, rows, labels, strength):
 def test_it_is_the_slope_of_the_objective(classes, strength):
     """Compared with differences of the objective, far from its optimum."""
     task = random_task(1, classes=classes)
-    parameters = {**GENEB_LR_1.parameters, "tol": 10.0}  # stops where it starts
+    parameters = {**GENEB_LR_1.probe.parameters, "tol": 10.0}  # stops where it starts
     fit = SklearnBackend().fit(task.train, task.train_labels, parameters)
     fit.coef = np.random.default_rng(0).normal(size=fit.coef.shape)
     fit.intercept = np.random.default_rng(1).normal(size=fit.intercept.shape)
@@ -43,25 +43,31 @@ def test_it_is_the_slope_of_the_objective(classes, strength):
                 values[place] -= sign * step
             slopes.append((ends[0] - ends[1]) / (2 * step))
 
-    found = gradient_norm(fit, task.train, task.train_labels, strength)
+    found = optimality(fit, task.train, task.train_labels, strength)
     # Central differences of a double are good to about 1e-9 here.
-    assert found == pytest.approx(np.abs(slopes).max(), rel=1e-6)
+    assert found.gradient_norm == pytest.approx(np.abs(slopes).max(), rel=1e-6)
+    # Sums of 40 doubles in another order.
+    assert found.objective == pytest.approx(
+        objective(fit.coef, fit.intercept, task.train, task.train_labels, strength), rel=1e-12
+    )
 
 
 def test_a_converged_fit_is_within_the_solvers_tolerance():
     """The same number, measured by scikit-learn in float32, made the solver stop at 1e-4."""
     task = random_task(2, classes=3)
-    fit = SklearnBackend().fit(task.train, task.train_labels, GENEB_LR_1.parameters)
+    fit = SklearnBackend().fit(task.train, task.train_labels, GENEB_LR_1.probe.parameters)
     assert fit.converged
     # float32 sums over 40 rows leave an error of about 1e-6.
-    assert gradient_norm(fit, task.train, task.train_labels, 1.0) <= 1e-4 + 1e-5
+    assert optimality(fit, task.train, task.train_labels, 1.0).gradient_norm <= 1e-4 + 1e-5
 
 
 def test_slabs_change_nothing(monkeypatch):
     """Rows are taken in slabs to spare memory; the sums are the same but for rounding."""
     task = random_task(3)
     fit = SklearnBackend().fit(task.train, task.train_labels, {"max_iter": 3, "tol": 0.1})
-    whole = gradient_norm(fit, task.train, task.train_labels, 1.0)
+    whole = optimality(fit, task.train, task.train_labels, 1.0)
     monkeypatch.setattr("geneb.probing.convergence._SLAB_BYTES", 7 * task.train.shape[1] * 8)
+    found = optimality(fit, task.train, task.train_labels, 1.0)
     # Sums of 40 doubles in another order.
-    assert gradient_norm(fit, task.train, task.train_labels, 1.0) == pytest.approx(whole, rel=1e-12)
+    assert found.gradient_norm == pytest.approx(whole.gradient_norm, rel=1e-12)
+    assert found.objective == pytest.approx(whole.objective, rel=1e-12)

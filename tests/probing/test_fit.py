@@ -13,13 +13,14 @@ from support.small_stores import Arrays, kmer_frequencies, random_task
 from geneb.errors import InputError
 from geneb.probing import backends, fit
 from geneb.probing.backends import SklearnBackend, open_backend
-from geneb.probing.fit import TaskArrays, probe_task
+from geneb.probing.fit import probe_task
+from geneb.probing.probes import LogisticProbe
 from geneb.probing.protocol import GENEB_LR_1, choose_protocol
 from geneb.results import METRICS, reported_value
 
 
 def probe(task: Arrays, protocol=GENEB_LR_1):
-    return probe_task(TaskArrays(*task.all()), protocol, SklearnBackend())
+    return [one.fit for one in probe_task(task.for_probe(), protocol, SklearnBackend())]
 
 
 def reported(fits):
@@ -101,7 +102,8 @@ def test_what_is_counted():
 def test_a_fit_that_stops_early_is_recorded_and_not_warned_about():
     """The flag, the iterations and the gradient tell; no warning is left for the user."""
     task = random_task(5, dim=20, rows=30)
-    short = replace(GENEB_LR_1, parameters={**GENEB_LR_1.parameters, "max_iter": 2})
+    parameters = {**GENEB_LR_1.probe.parameters, "max_iter": 2}
+    short = replace(GENEB_LR_1, probe=LogisticProbe(parameters))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         full = probe(task, short)[0]

@@ -151,6 +151,6 @@ def test_real_fits_on_awkward_embeddings(classes):
     fits = []
     for _ in range(6):
         chosen = generator.choice(60, size=20, replace=False)
-        fits.append(BACKEND.fit(rows[chosen], labels[chosen], GENEB_LR_1.parameters))
+        fits.append(BACKEND.fit(rows[chosen], labels[chosen], GENEB_LR_1.probe.parameters))
     expected = [fit.predict(rows).tolist() for fit in fits]
     assert [each.tolist() for each in predict_together(fits, rows)] == expected

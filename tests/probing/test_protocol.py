@@ -1,43 +1,13 @@
-"""The protocol: draws, seeds, regimes, metrics."""
+"""The protocol: its probe, seeds and regimes."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from support.plain_loop import REGIMES, SEEDS, drawn
+from support.plain_loop import REGIMES, SEEDS
 
 from geneb.benchmark.spec import load_spec
 from geneb.errors import InputError
-from geneb.probing.protocol import GENEB_LR_1, choose_protocol, draw, short_classes
-
-LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=60).map(np.array)
-
-
-@given(LABELS, st.integers(1, 12), st.integers(0, 2**32 - 1))
-@settings(deadline=None)  # a busy machine is no failure
-def test_a_draw_is_the_plain_loops(labels, shots, seed):
-    """The same rows in the same order, for any labels, shots and seed."""
-    assert draw(labels, shots, seed).tolist() == drawn(labels, shots, seed).tolist()
-
-
-@given(LABELS, st.integers(1, 12), st.integers(0, 1000))
-@settings(deadline=None)  # a busy machine is no failure
-def test_a_draw_takes_shots_of_each_class_and_none_twice(labels, shots, seed):
-    """Classes stand in ascending order, each with min(shots, rows) distinct rows of its own."""
-    chosen = draw(labels, shots, seed)
-    classes, counts = np.unique(labels, return_counts=True)
-    sizes = np.minimum(counts, shots)
-    assert labels[chosen].tolist() == np.repeat(classes, sizes).tolist()
-    assert len(set(chosen.tolist())) == len(chosen)
-    assert short_classes(labels, shots) == (counts < shots).sum()
-
-
-def test_a_known_draw():
-    """Frozen: these rows are what RandomState(13) gives for these labels."""
-    labels = np.array([1, 0, 1, 0, 1, 0, 1, 0])
-    assert draw(labels, 2, 13).tolist() == [3, 7, 2, 6]
+from geneb.probing.protocol import GENEB_LR_1, choose_protocol
 
 
 def test_the_protocol_is_the_specs():
@@ -49,7 +19,7 @@ def test_the_protocol_is_the_specs():
     assert protocol.seeds == spec.seeds == tuple(SEEDS)
     few_shot = {regime.name: regime.shots for regime in protocol.regimes if regime.shots}
     assert few_shot == spec.protocol.few_shot.shots
-    assert protocol.parameters == {
+    assert protocol.probe.parameters == {
         "C": spec.protocol.estimator.C,
         "solver": "lbfgs",
         "max_iter": spec.protocol.solver.max_iterations,
@@ -85,10 +55,18 @@ def test_seeds_that_cannot_be_used(seeds):
         choose_protocol(seeds=seeds)
 
 
-@pytest.mark.parametrize("regimes", [[], ["5shot"], ["full", "Full"]])
+def test_other_regimes_are_still_the_protocol():
+    """Its own come first and in its order, others as named, none twice; the id stays."""
+    protocol = choose_protocol(regimes=["5%", "50shot", "1shot", "full", "50shot"])
+    assert [regime.name for regime in protocol.regimes] == ["full", "1shot", "5%", "50shot"]
+    assert protocol.id == "geneb-lr-1"
+    assert protocol.fits == 16
+
+
+@pytest.mark.parametrize("regimes", [[], ["0shot"], ["full", "Full"]])
 def test_regimes_that_do_not_exist(regimes):
-    """The message lists those that do."""
-    with pytest.raises(InputError, match="full, 10shot, 1shot"):
+    """The message says how regimes are named."""
+    with pytest.raises(InputError, match="full"):
         choose_protocol(regimes=regimes)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from geneb.base.canonical import row_ids
+from geneb.probing.fit import TaskArrays
 from geneb.stores.arrays import vectors_digest
 from geneb.stores.layout import CANARY_ROWS
 from geneb.stores.model import CanaryRef, Fingerprint, ModelRef, Root
@@ -20,7 +21,10 @@ from geneb.testing.made_stores import SplitContent, TaskContent, make_run, write
 
 @dataclass
 class Arrays:
-    """A task's embeddings and labels; labels None where it has none."""
+    """A task's embeddings and labels; labels None where it has none.
+
+    A row is told from others by its embedding, as if that were its sequence.
+    """
 
     train: np.ndarray
     train_labels: np.ndarray | None
@@ -29,6 +33,12 @@ class Arrays:
 
     def all(self) -> tuple:
         return self.train, self.train_labels, self.test, self.test_labels
+
+    def for_probe(self) -> TaskArrays:
+        ids = [row_ids([row.tobytes().hex() for row in rows]) for rows in (self.train, self.test)]
+        return TaskArrays(
+            self.train, self.train_labels, ids[0], self.test, self.test_labels, ids[1]
+        )
 
 
 def kmer_frequencies(path: Path, k: int, rows: int | None = None) -> Arrays:

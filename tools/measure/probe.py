@@ -29,7 +29,7 @@ from support.plain_loop import plain_loop
 
 def probe(arrays):
     """Return the nine reported values, and the fits behind them."""
-    fits = probe_task(arrays, GENEB_LR_1, SklearnBackend())
+    fits = [one.fit for one in probe_task(arrays, GENEB_LR_1, SklearnBackend())]
     values = {
         regime.name: {
             metric: reported_value(
@@ -61,7 +61,8 @@ def main():
     splits = ("train", "test")
     train, test = (task.embeddings(split) for split in splits)
     train_labels, test_labels = (task.labels(split) for split in splits)
-    arrays = TaskArrays(train, train_labels, test, test_labels)
+    row_ids = [task.row_ids(split) for split in splits]
+    arrays = TaskArrays(train, train_labels, row_ids[0], test, test_labels, row_ids[1])
 
     ours, plain, differences = [], [], []
     with threadpool_limits(limits=1):
