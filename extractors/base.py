@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -176,6 +177,10 @@ class Extractor(ABC):
     needs_weights
         Whether it is constructed with a folder of weights, and with all of the user's
         `geneb.extractors.options.ModelOptions`.
+    defaults
+        What `describe` states as ``layer``, ``pooling``, ``preset`` and ``long input`` where a
+        user asks for nothing else: vectors made otherwise are known under another name. Empty
+        where that is not known.
     """
 
     name: ClassVar[str]
@@ -185,6 +190,7 @@ class Extractor(ABC):
     batch_size: int = 1
     layer_count: int | None = None
     needs_weights: ClassVar[bool] = False
+    defaults: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def prepare(self, sequences: Sequence[str]) -> list[Item]:

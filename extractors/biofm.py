@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from transformers import MistralConfig, MistralModel
+from transformers import MistralConfig
 
-from geneb.errors import InputError
 from geneb.extractors.base import Batch, Item
 from geneb.extractors.checkpoints import Checkpoint
-from geneb.extractors.native import CausalNetwork, causal_name, load_native, native_config
+from geneb.extractors.mistral import mistral_network
+from geneb.extractors.native import causal_name, load_native, native_config
 from geneb.extractors.options import ModelOptions
 from geneb.extractors.tokenizers import CharacterTokenizer
-from geneb.extractors.torch_extractor import Recipe, TorchExtractor, torch_dtype
+from geneb.extractors.torch_extractor import (
+    Recipe,
+    TorchExtractor,
+    check_reference_pooling,
+    torch_dtype,
+)
 
 _LETTERS = {"D": 0, "N": 1, "A": 2, "T": 3, "G": 4, "C": 5}
 _CLS, _SEP, _UNKNOWN, _PAD = 6, 7, 8, 9
@@ -25,7 +30,6 @@ _POLICY = {
     "D": "a token, which stands for a deletion",
     "other letters": "unknown",
 }
-_BATCH_SIZE = 8
 
 
 class BioFmExtractor(TorchExtractor):
@@ -35,7 +39,7 @@ class BioFmExtractor(TorchExtractor):
     would be the last nucleotide's if padding were on the right. Rows that are shorter than the
     longest of their batch so get a vector of another place that has seen padding, or of padding.
     The preset ``reference`` does so too: batches of 8 as they stand in the file, in bfloat16. In
-    ``masked`` every row gets what the published extractor gives it alone.
+    ``masked`` every row gets what it would have alone, in float32.
 
     Parameters
     ----------
@@ -51,6 +55,7 @@ class BioFmExtractor(TorchExtractor):
     presets = ("masked", "reference")
 
     def __init__(self, folder: Path, options: ModelOptions, *, limit: int) -> None:
+        check_reference_pooling(options, "last", "those of one token")
         reference = options.preset == "reference"
         checkpoint = Checkpoint(folder)
         config = native_config(checkpoint, MistralConfig, pad_token_id=None)
@@ -62,22 +67,11 @@ class BioFmExtractor(TorchExtractor):
         )
         network = load_native(
             checkpoint,
-            lambda: CausalNetwork(MistralModel(config), config.num_hidden_layers),
+            lambda: mistral_network(config),
             renamed=causal_name,
             dtype=torch_dtype(options, recipe),
         )
         super().__init__(tokenizer(), network, recipe, checkpoint.sha256(), options)
-        if reference:
-            self.batching = "file-order"
-            self.batch_size = _BATCH_SIZE
-            if self.pooling != "last":
-                raise InputError(
-                    "the published vectors of this model are those of one token",
-                    where="preset reference",
-                    expected="pooling last",
-                    found=self.pooling,
-                    fix="leave --pooling out, or choose preset masked",
-                )
 
     def _padded(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         ids, inside = super()._padded(batch)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from geneb.base.text import plain
 from geneb.errors import InputError
 from geneb.extractors.checkpoints import CONFIG, Checkpoint
 
 # Far beyond any model's; what is larger would only fill the memory.
 _LARGEST = 1 << 24
+MOST_LAYERS = 1024
+"""Of a network, and of an attention's heads: each is an object, whatever the weights are."""
 
 
 class Config:
@@ -29,8 +32,8 @@ class Config:
         self._values = checkpoint.config()
         self._where = str(checkpoint.folder / CONFIG)
 
-    def whole(self, name: str) -> int:
-        """Return a field that is a whole number of 1 or more.
+    def whole(self, name: str, most: int = _LARGEST) -> int:
+        """Return a field that is a whole number from 1 to ``most``.
 
         Raises
         ------
@@ -38,8 +41,8 @@ class Config:
             If it is missing or something else.
         """
         value = self._values.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _LARGEST:
-            raise self._fault(name, f"a whole number from 1 to {_LARGEST:,}", value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most:
+            raise self._fault(name, f"a whole number from 1 to {most:,}", value)
         return value
 
     def positive(self, name: str) -> float:
@@ -98,7 +101,7 @@ class Config:
             "this is the configuration of another model",
             where=f"{self._where}, {name}",
             expected=expected,
-            found=str(found)[:80],
+            found=plain(str(found), limit=80),
             fix="take the weights that `geneb model show` names",
         )
 
@@ -114,8 +117,8 @@ def bert_sizes(config: Config) -> dict[str, Any]:
     return {
         "vocabulary": config.whole("vocab_size"),
         "width": config.whole("hidden_size"),
-        "layers": config.whole("num_hidden_layers"),
-        "heads": config.whole("num_attention_heads"),
+        "layers": config.whole("num_hidden_layers", MOST_LAYERS),
+        "heads": config.whole("num_attention_heads", MOST_LAYERS),
         "inner": config.whole("intermediate_size"),
         "eps": config.positive("layer_norm_eps"),
     }

@@ -206,7 +206,7 @@ class DnaGptExtractor(TorchExtractor):
         where = str(checkpoint.files[0])
         tokenizer = DnaGptTokenizer(dynamic=dynamic)
         recipe = Recipe(limit=context, notes={"heads": heads})
-        with parameters_on_meta():
+        with parameters_on_meta(where):
             network = DecoderNetwork(
                 vocabulary=tokenizer.vocabulary_size,
                 context=context,

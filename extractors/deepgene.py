@@ -8,9 +8,8 @@ import torch
 from torch import nn
 from transformers import RoFormerConfig, RoFormerModel
 
-from geneb.base.text import plain
-from geneb.errors import InputError
-from geneb.extractors.checkpoints import CONFIG, Checkpoint
+from geneb.extractors.checkpoints import Checkpoint
+from geneb.extractors.configs import Config
 from geneb.extractors.native import NativeNetwork, check_positions, load_native, native_config
 from geneb.extractors.options import ModelOptions
 from geneb.extractors.tokenizers import FileTokenizer
@@ -48,7 +47,7 @@ class DeepGeneExtractor(TorchExtractor):
         published = folder / _PUBLISHED_FOLDER
         checkpoint = Checkpoint(published if published.is_dir() else folder)
         config = native_config(checkpoint, RoFormerConfig, attn_implementation="eager")
-        _check_kind(checkpoint)
+        Config(checkpoint).check(**_KIND)
         recipe = Recipe(limit=limit)
         dtype = torch_dtype(options, recipe)
         check_positions(limit, config.max_position_embeddings, str(folder))
@@ -111,15 +110,3 @@ def own_name(name: str) -> str | None:
     if name.startswith("cls.") or name.endswith("encoder.embed_positions.weight"):
         return None
     return "model." + name.removeprefix("roformer.")
-
-
-def _check_kind(checkpoint: Checkpoint) -> None:
-    config = checkpoint.config()
-    for name, expected in _KIND.items():
-        if (found := config.get(name, expected)) != expected:
-            raise InputError(
-                "this is the configuration of another model",
-                where=f"{checkpoint.folder / CONFIG}, {name}",
-                expected=str(expected),
-                found=plain(str(found), limit=80),
-            )

@@ -297,7 +297,7 @@ def load_encoder(
         If the tensors are not exactly those of the design.
     """
     where = str(checkpoint.folder)
-    with parameters_on_meta():
+    with parameters_on_meta(where):
         encoder = Encoder(design)
     tensors = rename(checkpoint.tensors(), own_name, where=where)
     load_strictly(encoder, tensors, where=where, dtype=dtype)

@@ -43,7 +43,7 @@ class EsmExtractor(TorchExtractor):
         network = load_native(
             checkpoint,
             lambda: esm_network(config),
-            renamed=_own_name,
+            renamed=own_name,
             dtype=torch_dtype(options, recipe),
         )
         super().__init__(tokenizer, network, recipe, checkpoint.sha256(), options)
@@ -56,7 +56,8 @@ def esm_network(config: EsmConfig) -> NativeNetwork:
     return NativeNetwork(model, config.num_hidden_layers)
 
 
-def _own_name(name: str) -> str | None:
+def own_name(name: str) -> str | None:
+    """Return the name in a `NativeNetwork` of a tensor of ``EsmForMaskedLM``; None for heads."""
     if name.startswith(("lm_head.", "esm.contact_head.")) or name.endswith(
         ("embeddings.position_ids", "rotary_embeddings.inv_freq")
     ):

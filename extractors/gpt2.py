@@ -43,7 +43,7 @@ class Gpt2Extractor(TorchExtractor):
         network = load_native(
             checkpoint,
             lambda: gpt2_network(config),
-            renamed=_own_name,
+            renamed=own_name,
             dtype=torch_dtype(options, recipe),
         )
         super().__init__(tokenizer, network, recipe, checkpoint.sha256(), options)
@@ -54,7 +54,8 @@ def gpt2_network(config: GPT2Config) -> CausalNetwork:
     return CausalNetwork(GPT2Model(config), config.num_hidden_layers)
 
 
-def _own_name(name: str) -> str | None:
+def own_name(name: str) -> str | None:
+    """Return the name in a `NativeNetwork` of a tensor of ``GPT2LMHeadModel``; None for heads."""
     # The buffers are the causal mask, which old versions stored.
     if name == "lm_head.weight" or name.endswith((".attn.bias", ".attn.masked_bias")):
         return None

@@ -18,7 +18,7 @@ import transformers
 from geneb.base.files import read_json
 from geneb.base.text import plain
 from geneb.errors import InputError, NotFoundError
-from geneb.extractors.checkpoints import CONFIG, Checkpoint
+from geneb.extractors.checkpoints import CONFIG, Checkpoint, followed
 from geneb.extractors.deepgene import roformer_network
 from geneb.extractors.native import CausalNetwork, NativeNetwork, load_native, native_config
 from geneb.extractors.options import ModelOptions
@@ -259,6 +259,9 @@ def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
         settings["experts_implementation"] = "eager"
     if config["model_type"] in _WITHOUT_FUSED_ATTENTION:
         settings["attn_implementation"] = "eager"
+    if config["model_type"] == "distilbert":
+        # A slowly computed table, to start training from; the weights bring what it became.
+        settings["sinusoidal_pos_embds"] = False
     return settings
 
 
@@ -284,11 +287,14 @@ class TemplateTokenizer(FileTokenizer):
     def __init__(self, path: Path, *, pad: str, rows: int) -> None:
         super().__init__(path, pad=pad, policy=AS_THE_FILE_SAYS, rows=rows)
         self.prefix, self.suffix = self._around("ACGT")
+        for number in (*self.prefix, *self.suffix):
+            self._check_row(number)
         self._check_rows()
 
     def _around(self, probe: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        bare = self._backend.encode(probe, add_special_tokens=False).ids
-        whole = self._backend.encode(probe, add_special_tokens=True).ids
+        bare, whole = (
+            self._run([probe], add_special_tokens=special)[0].ids for special in (False, True)
+        )
         for start in range(len(whole) - len(bare) + 1):
             if bare and whole[start : start + len(bare)] == bare:
                 return tuple(whole[:start]), tuple(whole[start + len(bare) :])
@@ -301,11 +307,10 @@ class TemplateTokenizer(FileTokenizer):
 
     def _check_rows(self) -> None:
         vocabulary = self._backend.get_vocab(with_added_tokens=True)
-        specials = {*self.prefix, *self.suffix}
         beyond = [
             token
             for token, number in vocabulary.items()
-            if not self._has_row(number) and (number in specials or set(token) <= set("ACGTN"))
+            if not self._has_row(number) and set(token) <= set("ACGTN")
         ]
         # A file may list the empty token and others that no sequence comes to.
         if named := sorted(filter(None, beyond)):
@@ -351,7 +356,7 @@ def _tokenizer(folder: Path, config: Any, architecture: Architecture) -> Templat
 
 def _tokenizer_config(folder: Path) -> dict[str, Any]:
     path = folder / _TOKENIZER_CONFIG
-    said = read_json(path.resolve()) if path.is_file() else {}
+    said = read_json(followed(path)) if path.is_file() else {}
     if not isinstance(said, dict):
         raise InputError("this is not a tokenizer's configuration", where=str(path))
     return said

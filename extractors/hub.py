@@ -6,10 +6,11 @@ that a list of models does not wait for it; fetching needs the library.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -25,6 +26,7 @@ _BESIDE = re.compile(
     r"config\.json|tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|"
     r"added_tokens\.json|vocab\.(txt|json)|merges\.txt"
 )
+_ANSWER_SECONDS = 30
 
 
 class Stated(Protocol):
@@ -73,7 +75,7 @@ def fetch_snapshot(
     repository: str,
     commit: str,
     stated: Mapping[str, Stated],
-    say: Callable[[str], None],
+    say: Callable[[str], None] | None,
 ) -> dict[str, Path]:
     """Bring the files that a model is run from into the hub's cache.
 
@@ -85,7 +87,7 @@ def fetch_snapshot(
         The files, where they are known, and what they must be; else they are chosen by name from
         all that are there, and taken as they come.
     say
-        Told about each file.
+        Told about each file; without, the hub's library shows no progress and no warnings.
 
     Returns
     -------
@@ -102,10 +104,22 @@ def fetch_snapshot(
         If something cannot be downloaded, or is not what it must be; that file is removed again.
     """
     try:
-        import huggingface_hub
+        import huggingface_hub  # noqa: F401  only whether it is there
     except ModuleNotFoundError as error:
         raise MissingExtraError("huggingface_hub", "hub", "to fetch weights") from error
+    with contextlib.nullcontext() if say else _silent_library():
+        return _fetched(repository, commit, stated, say or (lambda _: None))
+
+
+def _fetched(
+    repository: str, commit: str, stated: Mapping[str, Stated], say: Callable[[str], None]
+) -> dict[str, Path]:
+    import huggingface_hub
+
     where = f"{repository} at {commit}"
+    here = cached_snapshot(repository, commit)
+    if not (stated and here and all((here / name).is_file() for name in stated)):
+        _asked(where, _ask_once)
     names = sorted(stated) or needed_files(
         _asked(where, lambda: huggingface_hub.list_repo_files(repository, revision=commit))
     )
@@ -128,6 +142,21 @@ def fetch_snapshot(
     return found
 
 
+@contextlib.contextmanager
+def _silent_library() -> Iterator[None]:
+    from huggingface_hub import utils
+
+    verbosity, bars = utils.logging.get_verbosity(), not utils.are_progress_bars_disabled()
+    utils.logging.set_verbosity_error()
+    utils.disable_progress_bars()
+    try:
+        yield
+    finally:
+        utils.logging.set_verbosity(verbosity)
+        if bars:
+            utils.enable_progress_bars()
+
+
 def check_file(path: Path, stated: Stated, where: str) -> None:
     """Compare a file with what it must be, and remove it if it is something else.
 
@@ -148,6 +177,13 @@ def check_file(path: Path, stated: Stated, where: str) -> None:
         found=f"{size:,} bytes" + (f" of SHA-256 {found}" if found else ""),
         fix="fetch once more; if it happens again, what lies there was changed",
     )
+
+
+def _ask_once() -> None:
+    """Find out whether the hub answers: its library tries for half a minute without a network."""
+    from huggingface_hub import constants, get_session
+
+    get_session().head(constants.ENDPOINT, timeout=_ANSWER_SECONDS)
 
 
 def _asked(where: str, question: Callable[[], Answer]) -> Answer:

@@ -21,7 +21,12 @@ from geneb.extractors.native import (
 )
 from geneb.extractors.options import ModelOptions
 from geneb.extractors.tokenizers import AS_THE_FILE_SAYS, FileTokenizer
-from geneb.extractors.torch_extractor import Recipe, TorchExtractor, torch_dtype
+from geneb.extractors.torch_extractor import (
+    Recipe,
+    TorchExtractor,
+    check_reference_pooling,
+    torch_dtype,
+)
 
 
 class MetageneExtractor(TorchExtractor):
@@ -44,6 +49,7 @@ class MetageneExtractor(TorchExtractor):
     presets = ("masked", "reference")
 
     def __init__(self, folder: Path, options: ModelOptions, *, limit: int) -> None:
+        check_reference_pooling(options, "mean", "means")
         checkpoint = Checkpoint(folder)
         config = _config(checkpoint)
         tokenizer = FileTokenizer(
@@ -57,17 +63,6 @@ class MetageneExtractor(TorchExtractor):
         reference = options.preset == "reference"
         network = _load(checkpoint, config, options, recipe, masked=reference)
         super().__init__(tokenizer, network, recipe, checkpoint.sha256(), options)
-        if reference:
-            self.batching = "file-order"
-            self.batch_size = 8
-            if self.pooling != "mean":
-                raise InputError(
-                    "the published vectors of this model are means",
-                    where="preset reference",
-                    expected="pooling mean",
-                    found=self.pooling,
-                    fix="leave --pooling out, or choose preset masked",
-                )
 
     def _pool(
         self, hidden: torch.Tensor, items: Sequence[Item], inside: torch.Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from geneb.extractors.checkpoints import Checkpoint
-from geneb.extractors.configs import Config
+from geneb.extractors.configs import MOST_LAYERS, Config
 from geneb.extractors.encoder import EncoderDesign, load_encoder, renaming
 from geneb.extractors.options import ModelOptions
 from geneb.extractors.tokenizers import CharacterTokenizer
@@ -86,8 +86,8 @@ def read_design(config: Config) -> EncoderDesign:
     return EncoderDesign(
         vocabulary=config.whole("vocab_size"),
         width=config.whole("hidden_size"),
-        layers=config.whole("num_hidden_layers"),
-        heads=config.whole("num_attention_heads"),
+        layers=config.whole("num_hidden_layers", MOST_LAYERS),
+        heads=config.whole("num_attention_heads", MOST_LAYERS),
         inner=config.whole("ffn_dim"),
         positions="rotary",
         type_rows=config.whole("type_vocab_size"),

@@ -12,7 +12,7 @@ from geneb.extractors.checkpoints import Checkpoint
 from geneb.extractors.configs import Config, bert_sizes
 from geneb.extractors.encoder import BERT_NAMES, EncoderDesign, load_encoder, renaming
 from geneb.extractors.options import ModelOptions
-from geneb.extractors.tokenizers import FileTokenizer
+from geneb.extractors.tokenizers import bert_tokenizer
 from geneb.extractors.torch_extractor import Recipe, TorchExtractor, torch_dtype
 
 own_name = renaming(BERT_NAMES, prefix="bert.", left_out=("cls.",))
@@ -43,13 +43,8 @@ class MutBertExtractor(TorchExtractor):
         design = read_design(Config(checkpoint))
         recipe = Recipe(limit=None)
         network = load_encoder(checkpoint, design, own_name, dtype=torch_dtype(options, recipe))
-        tokenizer = FileTokenizer(
-            folder / "tokenizer.json",
-            pad="[PAD]",
-            prefix=["[CLS]"],
-            suffix=["[SEP]"],
-            policy=_POLICY,
-            rows=design.vocabulary,
+        tokenizer = bert_tokenizer(
+            folder / "tokenizer.json", policy=_POLICY, rows=design.vocabulary
         )
         super().__init__(tokenizer, network, recipe, checkpoint.sha256(), options)
 

@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
+from transformers.utils import logging as transformers_logging
 
+from geneb.base.text import plain
 from geneb.errors import InputError
 from geneb.extractors.checkpoints import (
     CONFIG,
     Checkpoint,
+    in_one_line,
     load_strictly,
     parameters_on_meta,
     rename,
 )
+from geneb.extractors.configs import MOST_LAYERS
 from geneb.extractors.torch_extractor import Network
 
 Config = TypeVar("Config")
+
+# What of a configuration is of no matter here, or is decided here. Transformers would fetch
+# attention and experts from the hub, and run them, if one that names a repository got through.
+_NOT_TAKEN = frozenset(
+    (
+        *("attn_implementation", "experts_implementation", "dtype", "torch_dtype"),
+        *("num_labels", "id2label", "label2id", "problem_type"),
+        *("output_attentions", "chunk_size_feed_forward"),
+    )
+)
+# Of positions and masks that a network computes from its configuration.
+_MOST_BUFFER_BYTES = 1 << 30
+
+
+class _InOneLine(logging.Filter):
+    """Makes what Transformers says of a stranger's configuration fit to be shown."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = in_one_line(record.getMessage()), None
+        return True
+
+
+for _handler in transformers_logging.get_logger("transformers").handlers:
+    _handler.addFilter(_InOneLine())
 
 
 class NativeNetwork(Network):
@@ -102,14 +131,35 @@ def native_config(checkpoint: Checkpoint, kind: Callable[..., Config], **setting
             "this is the configuration of another model",
             where=f"{where}, model_type",
             expected=expected,
-            found=str(config.get("model_type"))[:80],
+            found=plain(str(config.get("model_type")), limit=80),
         )
+    taken = {name: value for name, value in config.items() if _is_taken(name, kind)}
+    _check_counts(config, kind, where)
     try:
-        return kind(**{**config, "attn_implementation": "sdpa", **settings})
+        return kind(**{**taken, "attn_implementation": "sdpa", **settings})
     except Exception as error:  # each class checks its values with errors of its own
         raise InputError(
-            "this configuration cannot be used", where=where, found=str(error)[:300]
+            "this configuration cannot be used", where=where, found=in_one_line(str(error))
         ) from error
+
+
+def _is_taken(name: str, kind: Callable[..., Any]) -> bool:
+    shadows = callable(getattr(kind, name, None))
+    return not (name.startswith("_") or name in _NOT_TAKEN or shadows)
+
+
+def _check_counts(config: Mapping[str, Any], kind: Any, where: str) -> None:
+    # Before the class sees them: some make a list of so many layers.
+    for name in ("num_hidden_layers", "num_attention_heads"):
+        for called in (name, kind.attribute_map.get(name)):
+            count = config.get(called)
+            if isinstance(count, int) and not 1 <= count <= MOST_LAYERS:
+                raise InputError(
+                    "this configuration cannot be used",
+                    where=f"{where}, {called}",
+                    expected=f"1 to {MOST_LAYERS:,}",
+                    found=plain(str(count), limit=80),
+                )
 
 
 def check_positions(limit: int | None, places: int, where: str) -> None:
@@ -159,16 +209,25 @@ def load_native(
         If the configuration makes no model, or the weights do not fit it.
     """
     where = str(checkpoint.folder)
-    try:
-        with parameters_on_meta():
-            network = build()
-    except Exception as error:  # torch and Transformers raise many kinds for impossible sizes
-        raise InputError(
-            "this configuration makes no model", where=where, found=str(error)[:300]
-        ) from error
+    with parameters_on_meta(where):
+        _check_buffers(build, where)
+        network = build()
     tensors = rename(checkpoint.tensors(), renamed, where=where)
     load_strictly(network, tensors, where=where, dtype=dtype)
     return network
+
+
+def _check_buffers(build: Callable[[], NativeNetwork], where: str) -> None:
+    """Refuse a network whose buffers fill the memory, before they do."""
+    with torch.device("meta"):
+        size = sum(buffer.nbytes for buffer in build().buffers())
+    if size > _MOST_BUFFER_BYTES:
+        raise InputError(
+            "this configuration makes no model",
+            where=where,
+            expected=f"at most {_MOST_BUFFER_BYTES:,} bytes of positions and masks",
+            found=f"{size:,}",
+        )
 
 
 def causal_name(name: str) -> str | None:

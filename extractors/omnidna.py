@@ -11,8 +11,8 @@ from transformers import LlamaConfig, LlamaModel, OlmoConfig, OlmoModel
 
 from geneb.base.text import plain
 from geneb.errors import InputError
-from geneb.extractors.checkpoints import CONFIG, Checkpoint
-from geneb.extractors.configs import Config
+from geneb.extractors.checkpoints import Checkpoint
+from geneb.extractors.configs import MOST_LAYERS, Config
 from geneb.extractors.native import CausalNetwork, load_native
 from geneb.extractors.options import ModelOptions
 from geneb.extractors.tokenizers import AS_THE_FILE_SAYS, bert_tokenizer
@@ -131,32 +131,24 @@ def published_names(name: str) -> list[str]:
 
 def network_builder(checkpoint: Checkpoint, config: Config) -> Callable[[], CausalNetwork]:
     """Return what constructs the network, by the kind of its norms."""
-    layers, width = config.whole("n_layers"), config.whole("d_model")
+    layers, width = config.whole("n_layers", MOST_LAYERS), config.whole("d_model")
     sizes: dict[str, Any] = {
         "vocab_size": config.whole("embedding_size"),
         "hidden_size": width,
         # The fused width is `mlp_ratio` times the model's; half of it is what goes up.
         "intermediate_size": config.whole("mlp_ratio") * width // 2,
         "num_hidden_layers": layers,
-        "num_attention_heads": config.whole("n_heads"),
+        "num_attention_heads": config.whole("n_heads", MOST_LAYERS),
         "max_position_embeddings": config.whole("max_sequence_length"),
         "rope_parameters": {"rope_type": "default", "rope_theta": _ROTARY_BASE},
         "hidden_act": "silu",
         "pad_token_id": None,
         "attn_implementation": "sdpa",
     }
-    kind = checkpoint.config().get("layer_norm_type")
-    if kind == "default":
-        config.check(layer_norm_with_affine=False)
-        return lambda: CausalNetwork(OlmoModel(OlmoConfig(**sizes)), layers)
-    if kind == "rms":
+    if checkpoint.config().get("layer_norm_type") == "rms":
         config.check(layer_norm_with_affine=True, bias_for_layer_norm=False)
         return lambda: CausalNetwork(
             LlamaModel(LlamaConfig(**sizes, rms_norm_eps=_EPSILON)), layers
         )
-    raise InputError(
-        "this is the configuration of another model",
-        where=f"{checkpoint.folder / CONFIG}, layer_norm_type",
-        expected="default or rms",
-        found=plain(str(kind), limit=80),
-    )
+    config.check(layer_norm_type="default", layer_norm_with_affine=False)
+    return lambda: CausalNetwork(OlmoModel(OlmoConfig(**sizes)), layers)

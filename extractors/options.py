@@ -45,7 +45,10 @@ class ModelOptions:
     deterministic
         Whether torch is told to refuse operations without a deterministic form.
     compile
-        Whether the network goes through ``torch.compile``.
+        Whether the network goes through ``torch.compile``. That changes the order in which
+        numbers are summed, as another machine does: it is recorded with the run and is not part
+        of the fingerprint. The canary is embedded by the compiled network, and must agree with
+        the store's.
     """
 
     device: str = "cpu"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
 import functools
 import importlib
 import importlib.resources
@@ -22,6 +21,7 @@ from geneb.base.requirements import extra_bringing
 from geneb.errors import GenebError, InputError, MissingExtraError
 from geneb.extractors.base import Description, Extractor
 from geneb.extractors.devices import AUTO, CPU, best_device, check_device
+from geneb.extractors.lookup import no_such_model
 from geneb.extractors.options import ModelOptions, Preset
 from geneb.extractors.published import PublishedExtractor, check_batching
 from geneb.extractors.source import (
@@ -192,13 +192,9 @@ def load(spec: str, **told: Any) -> Loaded:
     if ":" in spec or spec.endswith(".py"):
         return _load_from_file(spec, options)
     if spec not in models():
-        near = difflib.get_close_matches(spec, model_ids(), n=3)
-        raise InputError(
-            "there is no such model",
-            where=spec[:200],
-            expected=f"one of {', '.join(model_ids())}; or path/to/file.py:ClassName",
-            fix=f"did you mean {' or '.join(near)}?" if near else None,
-        )
+        known = {model_id: model.display for model_id, model in models().items()}
+        expected = "an id of `geneb model list --runnable`, or path/to/file.py:ClassName"
+        raise no_such_model(spec, known, expected=expected)
     cls = model_class(spec)
     options = _placed(cls, options)
     return Loaded(_construct_built_in(spec, cls, options), spec, options.device)
@@ -336,8 +332,9 @@ def named(loaded: Loaded, model_id: str | None) -> str:
 
 
 def _check_own_name(name: str, where: str, fix: str) -> None:
-    # Whatever the case: some file systems do not tell it apart.
-    if name.casefold() in (other.casefold() for other in model_ids()):
+    # Whatever the case: some file systems do not tell it apart. What follows a plus says how a
+    # model is run.
+    if name.partition("+")[0].casefold() in (other.casefold() for other in model_ids()):
         raise InputError(
             "another model cannot take the name of a built-in model", where=where, fix=fix
         )

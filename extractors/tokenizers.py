@@ -6,17 +6,22 @@ and ``suffix``, because cutting at a limit, windows and pooling have to know whi
 
 from __future__ import annotations
 
+import contextlib
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from geneb.base.canonical import digest
 from geneb.base.files import read_bytes
+from geneb.base.text import plain
 from geneb.errors import InputError
+from geneb.extractors.tokenizer_limits import check_tokenizer
 
-MAX_TOKENIZER_BYTES = 64 << 20
+MAX_TOKENIZER_BYTES = 32 << 20
 
 AS_THE_FILE_SAYS = dict.fromkeys(
     ("case", "U", "N", "other letters"), "as tokenizer.json says; nothing is changed before"
@@ -163,7 +168,8 @@ class FileTokenizer(Tokenizer):
     Raises
     ------
     InputError
-        If the library cannot read the file, or it lacks a token that is named.
+        If the library cannot read the file, it lacks a token that is named, or does what
+        `geneb.extractors.tokenizer_limits.check_tokenizer` refuses.
     """
 
     def __init__(
@@ -178,13 +184,10 @@ class FileTokenizer(Tokenizer):
     ) -> None:
         from tokenizers import Tokenizer as Backend
 
-        data = read_bytes(path.resolve(), MAX_TOKENIZER_BYTES)
-        try:
+        data = read_followed(path)
+        with _failures_named(path, "the tokenizer cannot be read"):
             self._backend = Backend.from_buffer(data)
-        except Exception as error:  # the library raises plain Exception for whatever is wrong
-            raise InputError(
-                "the tokenizer cannot be read", where=str(path), found=str(error)[:300]
-            ) from error
+        check_tokenizer(self._backend, str(path))
         # A file may ask for truncation and padding of its own; both are the engine's.
         self._backend.no_truncation()
         self._backend.no_padding()
@@ -210,26 +213,32 @@ class FileTokenizer(Tokenizer):
             raise InputError(
                 "the tokenizer lacks a token that this model needs",
                 where=str(self._path),
-                expected=token,
+                expected=plain(token),
                 fix="take the tokenizer that was published with the weights",
             )
         return number
 
     def encode(self, sequences: Sequence[str]) -> list[np.ndarray]:
         """Tokenise by the file's rules."""
-        encodings = self._backend.encode_batch(list(sequences), add_special_tokens=False)
+        encodings = self._run(list(sequences), add_special_tokens=False)
         found = [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
         for ids in found:
-            largest = int(ids.max(initial=0))
-            if not self._has_row(largest):
-                raise InputError(
-                    "the tokenizer gives a token that the model has no vector for",
-                    where=str(self._path),
-                    expected=f"ids below {self._rows}",
-                    found=str(largest),
-                    fix="take the tokenizer that was published with the weights",
-                )
+            self._check_row(int(ids.max(initial=0)))
         return found
+
+    def _run(self, sequences: list[str], *, add_special_tokens: bool) -> list[Any]:
+        with _failures_named(self._path, "the tokenizer fails"):
+            return self._backend.encode_batch(sequences, add_special_tokens=add_special_tokens)
+
+    def _check_row(self, number: int) -> None:
+        if not self._has_row(number):
+            raise InputError(
+                "the tokenizer gives a token that the model has no vector for",
+                where=str(self._path),
+                expected=f"ids below {self._rows}",
+                found=str(number),
+                fix="take the tokenizer that was published with the weights",
+            )
 
     def _has_row(self, number: int) -> bool:
         return self._rows is None or number < self._rows
@@ -242,6 +251,33 @@ def bert_tokenizer(path: Path, *, policy: Mapping[str, str], rows: int) -> FileT
     )
 
 
+@contextlib.contextmanager
+def _failures_named(path: Path, problem: str) -> Iterator[None]:
+    """Turn what the library raises into one message.
+
+    Where it did not foresee what is in a file, it panics, which is no Exception.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise InputError(
+            problem, where=str(path), found=plain(" ".join(str(error).split()), limit=300)
+        ) from error
+
+
+def read_followed(path: Path) -> bytes:
+    """Read a file of a tokenizer; in the hub's cache it is a link to where the content lies.
+
+    Raises
+    ------
+    NotFoundError, InputError
+        See `geneb.base.files.read_bytes`; a link that leads nowhere is refused there.
+    """
+    return read_bytes(Path(os.path.realpath(path)), MAX_TOKENIZER_BYTES)
+
+
 def read_vocabulary(path: Path) -> dict[str, int]:
     """Read a ``vocab.txt``: one token a line, numbered from 0.
 
@@ -251,8 +287,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
         If it is not text, or a token is there twice.
     """
     try:
-        data = read_bytes(path.resolve(), MAX_TOKENIZER_BYTES)
-        lines = data.decode("utf-8").removesuffix("\n").split("\n")
+        lines = read_followed(path).decode("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise InputError("this is not a vocabulary: it is not UTF-8", where=str(path)) from error
     vocabulary = {line.removesuffix("\r"): number for number, line in enumerate(lines)}

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from geneb.base.text import plain
 from geneb.errors import InputError
 from geneb.extractors.base import LAST, Batch, Batching, Description, Extractor, Item
 from geneb.extractors.options import LongInput, ModelOptions, Pooling
@@ -118,6 +119,7 @@ class TorchExtractor(Extractor):
 
     needs_weights: ClassVar[bool] = True
     presets: ClassVar[tuple[str, ...]] = ("masked",)
+    batch_size = 8  # the published harness's; it matters for the preset ``reference`` only
 
     def __init__(
         self,
@@ -134,8 +136,14 @@ class TorchExtractor(Extractor):
         self.long_input: LongInput = options.long_input or recipe.long_input
         self.layer = _choose_layer(options.layer, recipe.layer, network.layers)
         self.layer_count = network.layers + 1
+        self.defaults = {
+            "layer": _choose_layer(None, recipe.layer, network.layers),
+            "pooling": recipe.pooling,
+            "preset": self.presets[0],
+            "long input": recipe.long_input,
+        }
         self.max_length = recipe.limit
-        self.batching: Batching = "masked"
+        self.batching: Batching = "file-order" if self.preset == "reference" else "masked"
         self._dtype = options.dtype or recipe.dtype
         self._weights = weights
         self._device = torch.device(options.device)
@@ -287,6 +295,30 @@ def torch_dtype(options: ModelOptions, recipe: Recipe) -> torch.dtype:
     return _DTYPES[options.dtype or recipe.dtype]
 
 
+def check_reference_pooling(options: ModelOptions, pooling: Pooling, what: str) -> None:
+    """Refuse another pooling than the published one under the preset ``reference``.
+
+    Called before the weights are read, which may take minutes.
+
+    Parameters
+    ----------
+    what
+        What the published vectors are.
+
+    Raises
+    ------
+    InputError
+    """
+    if options.preset == "reference" and options.pooling not in (None, pooling):
+        raise InputError(
+            f"the published vectors of this model are {what}",
+            where="preset reference",
+            expected=f"pooling {pooling}",
+            found=options.pooling,
+            fix="leave --pooling out, or choose preset masked",
+        )
+
+
 def _choose_preset(options: ModelOptions, presets: Sequence[str]) -> str:
     preset = options.preset or presets[0]
     if preset not in presets:
@@ -304,11 +336,11 @@ def _choose_layer(asked: str | None, default: int | None, layers: int) -> int:
     """Return a layer's number, so that one layer has one name in a fingerprint."""
     if asked is None or asked == LAST:
         return layers if default is None or asked == LAST else default
-    if not asked.isascii() or not asked.isdigit() or int(asked) > layers:
+    if asked not in map(str, range(layers + 1)):
         raise InputError(
             "this model has no such layer",
             expected=f"{LAST}, or a number from 0 to {layers}",
-            found=asked,
+            found=plain(asked, limit=80),
         )
     return int(asked)
 

@@ -20,7 +20,7 @@ from geneb.base.text import name_some
 from geneb.errors import GenebError
 
 ROOMS = (
-    "benchmark", "embedding", "extractors", "leaderboard",
+    "analysis", "benchmark", "embedding", "extractors", "leaderboard",
     "probing", "reporting", "stores", "tasks",
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from geneb.base.files import check_name
-from geneb.base.text import plain
+from geneb.base.text import name_some, plain
 from geneb.errors import CorruptionError, InputError, NotFoundError, StoreError
 from geneb.stores import layout
 from geneb.stores.arrays import BlockArray, Files, SplitArrays, vectors_digest
@@ -164,10 +164,13 @@ class Store:
         try:
             attributes = self.files.attributes("", layout.MAX_ROOT_BYTES)
         except NotFoundError as error:
+            inside = sorted(entry.parent.name for entry in path.glob("*/zarr.json"))
             raise NotFoundError(
                 "this is not an embedding store: it has no zarr.json",
                 where=str(path),
-                fix="name the folder that `geneb embed --store` wrote",
+                fix=f"name one that lies in it: {name_some(inside)}"
+                if inside
+                else "name the folder that `geneb embed --store` wrote",
             ) from error
         check_version(attributes, str(path))
         self.root = Root.parse(attributes, f"{path}, attributes.geneb")

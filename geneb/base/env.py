@@ -96,8 +96,16 @@ def blas() -> list[dict[str, Any]]:
 
 
 def cuml_accel_active() -> bool:
-    """Return whether cuml.accel has taken over scikit-learn in this process."""
-    return "cuml.accel" in sys.modules or os.environ.get("CUML_ACCEL_ENABLED", "0") not in ("", "0")
+    """Return whether cuml.accel has taken over scikit-learn in this process.
+
+    It does when it is asked to (``cuml.accel.install()``, ``python -m cuml.accel``, IPython's
+    ``%load_ext``), and by a variable that child processes inherit; not by being imported.
+    """
+    if os.environ.get("CUML_ACCEL_ENABLED", "").strip().lower() not in ("", "0", "false"):
+        return True
+    module = sys.modules.get("cuml.accel")
+    enabled = getattr(module, "enabled", lambda: True)  # the first versions had no such function
+    return module is not None and bool(enabled())
 
 
 def importable(module: str) -> bool:

@@ -65,6 +65,14 @@ def table(
     console.print(grid)
 
 
+def terminal_width() -> int | None:
+    """Return how many columns a table on stdout has room for; None where there is no terminal."""
+    from rich.console import Console
+
+    console = Console(file=sys.stdout)
+    return console.width if console.is_terminal else None
+
+
 class _TerminalProgress:
     def __init__(self, *, show_rate: bool) -> None:
         from rich.console import Console

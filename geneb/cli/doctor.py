@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from geneb.cli.options import json_option, model_options, model_source
+from geneb.cli.options import json_option, model_options, model_source, prepare_backends
 
 if TYPE_CHECKING:
     from geneb.diagnosis import Diagnosis
@@ -59,6 +59,8 @@ def command(
 def _examine_installation(context: click.Context, *, as_json: bool) -> None:
     from geneb.cli.console import print_json
     from geneb.diagnosis import diagnose
+
+    prepare_backends("torch")
 
     if told := _told(context):
         raise click.UsageError(f"{told} needs --model or --extractor")

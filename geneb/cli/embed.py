@@ -111,6 +111,8 @@ def command(
 
     Started again, it resumes: complete tasks are kept, missing or damaged blocks of others are
     computed. A store holds one kind of embedding; another is refused with the difference shown.
+    Under another --layer, --pooling, --preset or --long-input than its own a model is known under
+    a name of its own, such as GROVER+layer_03: `geneb probe` takes all its layers at once.
     """
     source = model_source(model, extractor)
     from geneb.cli import Interrupted
@@ -134,8 +136,9 @@ def command(
     if stop.signum is not None and summary.stopped:
         status("stopped; run the same command again to resume")
         raise Interrupted(stop.signum)
-    shown = store / min(summary.layers) if summary.layers else store
-    status(f"next: geneb store verify {shown}; geneb probe {shown} --out results")
+    every = store / "layer_*.zarr" if summary.layers else store
+    one = store / min(summary.layers) if summary.layers else store
+    status(f"next: geneb store verify {one}; geneb probe {every} --out results")
 
 
 def _rows(summary: Any) -> list[tuple[str, str]]:

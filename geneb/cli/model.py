@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +14,11 @@ from geneb.cli.options import json_option, parse_params, quiet_option
 if TYPE_CHECKING:
     from geneb.reporting.models import ModelCard
 
+_COLUMNS = (
+    "id", "size", "MCC", "weights", "family", "licence", "dim", "tokens", "bases", "tokenization",
+)  # fmt: skip
+_NUMERIC = frozenset({"size", "MCC", "dim", "tokens", "bases"})
+_SHARD = re.compile(r"-\d{5}-of-(\d{5})(?=\.)")
 _ID = click.argument("model_id", metavar="ID")
 
 
@@ -27,32 +35,49 @@ def command() -> None:
 )
 @click.option("--runnable", is_flag=True, help="Only models that this version can run.")
 @click.option(
-    "--min-params", callback=parse_params, metavar="N", help="At least N parameters: 500M, 1.2B."
+    "--min-params",
+    callback=parse_params,
+    metavar="N",
+    help="At least N parameters: 500M, 1.2B. Models of unknown size are left out.",
 )
-@click.option("--max-params", callback=parse_params, metavar="N", help="At most N parameters.")
+@click.option(
+    "--max-params", callback=parse_params, metavar="N", help="At most N parameters; likewise."
+)
 @json_option()
 def list_models(*, as_json: bool, **wanted: Any) -> None:
     """List the models that can be run, and the benchmark's others.
 
     MCC is the published macro MCC of the full regime. Dim, tokens and bases are those of the
-    model as it is run by default.
+    model as it is run by default. Weights are here (on this machine), not here, named (by
+    --weights) or none; a model with no extractor cannot be run yet. A terminal too narrow for
+    all columns gets the first of them.
     """
-    from geneb.cli.console import print_json, status, table
+    from geneb.cli.console import print_json, status, table, terminal_width
     from geneb.reporting.models import chosen, model_cards
 
     cards = chosen(model_cards(), **wanted)
     if as_json:
         print_json([card.as_json() for card in cards])
         return
-    columns = (
-        "id", "size", "family", "dim", "tokens", "bases", "tokenization", "licence", "MCC",
-        "needs", "weights",
-    )  # fmt: skip
-    table(
-        columns, [_row(card) for card in cards], numeric=("size", "dim", "tokens", "bases", "MCC")
-    )
+    rows = [_row(card) for card in cards]
+    fitting = _fitting([_COLUMNS, *rows], terminal_width())
+    columns = _COLUMNS[:fitting]
+    table(columns, [row[:fitting] for row in rows], numeric=set(columns) & _NUMERIC)
     runnable = sum(card.runnable for card in cards)
     status(f"{len(cards)} models, {runnable} of them can be run")
+    if hidden := _COLUMNS[fitting:]:
+        status(f"this terminal has no room for {', '.join(hidden)}: geneb model show ID, or --json")
+    if needed := {card.needs for card in cards if card.needs and not card.installed}:
+        status(f"models with weights need {_install_line(needed.pop())}")
+
+
+def _fitting(rows: Sequence[Sequence[str]], room: int | None) -> int:
+    """Return how many columns, two spaces apart, fit into the room; all where it has no end."""
+    if room is None:
+        return len(_COLUMNS)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    ends = itertools.accumulate(widths, lambda end, width: end + 2 + width)
+    return max(1, sum(end <= room for end in ends))
 
 
 def _row(card: ModelCard) -> tuple[str, ...]:
@@ -61,22 +86,19 @@ def _row(card: ModelCard) -> tuple[str, ...]:
     return (
         card.id,
         _size(card.params),
+        "-" if card.macro is None else score_text(card.macro),
+        card.weights if card.runnable else "no extractor",
         card.family or card.architecture or "-",
+        card.licence or "-",
         _number(card.dim),
         _number(card.max_tokens),
         _number(card.max_bases),
         card.tokenization or "-",
-        card.licence or "-",
-        "-" if card.macro is None else score_text(card.macro),
-        _needs(card),
-        card.weights if card.runnable else "cannot be run yet",
     )
 
 
-def _needs(card: ModelCard) -> str:
-    if card.needs is None:
-        return "nothing"
-    return f"geneb[{card.needs}]" + ("" if card.installed else ", missing")
+def _install_line(extra: str) -> str:
+    return f"python -m pip install 'geneb[{extra}]'"
 
 
 @command.command("show", epilog="Example: geneb model show GROVER")
@@ -128,12 +150,23 @@ def _run_as(card: ModelCard) -> list[tuple[str, str | None]]:
         ("tokenization", card.tokenization),
         ("numbers a vector", card.dim and f"{card.dim:,}"),
         ("tokens at most", card.max_tokens and f"{card.max_tokens:,}"),
-        ("bases at most", card.max_bases and f"{card.max_bases:,}"),
+        ("bases at most", _bases(card)),
         ("pooling and layer", card.recipe),
         ("presets", ", ".join(card.presets)),
         ("to be known", card.notes),
-        ("needs", None if card.needs is None else f"pip install 'geneb[{card.needs}]'"),
+        ("needs", None if card.needs is None else _needs(card.needs, installed=card.installed)),
     ]
+
+
+def _bases(card: ModelCard) -> str | None:
+    if card.max_bases:
+        return f"{card.max_bases:,}"
+    unlimited = card.runnable and card.weights != "named" and not card.max_tokens
+    return "no limit: nothing is cut" if unlimited else None
+
+
+def _needs(extra: str, *, installed: bool) -> str:
+    return f"geneb[{extra}], " + ("installed" if installed else f"missing: {_install_line(extra)}")
 
 
 def _weights(card: ModelCard) -> list[tuple[str, str | None]]:
@@ -148,10 +181,14 @@ def _weights(card: ModelCard) -> list[tuple[str, str | None]]:
         ("commit", card.revision),
         ("in the package", card.package),
         ("elsewhere", card.elsewhere),
-        ("files", ", ".join(card.files)),
+        ("files", ", ".join(_with_shards_joined(card.files))),
         ("on disk", card.disk_bytes and f"{card.disk_bytes / 1e9:,.2f} GB"),
         ("in memory", ", ".join(memory)),
     ]
+
+
+def _with_shards_joined(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(_SHARD.sub(r"-*-of-\1", name) for name in names))
 
 
 def _commands(card: ModelCard) -> list[str]:
@@ -164,7 +201,8 @@ def _commands(card: ModelCard) -> list[str]:
         told = " --weights DIR --model-id NAME"
     elif card.weights == "not here":
         if card.hub_id or card.package:
-            commands.append(f"geneb model fetch {card.id}")
+            told = " --revision COMMIT" if card.hub_id and not card.revision else ""
+            commands.append(f"geneb model fetch {card.id}{told}")
         else:
             told = " --weights PATH"
     if card.weights != "named":
@@ -191,8 +229,7 @@ def fetch(*, model_id: str, as_json: bool, quiet: bool, **named: str | None) -> 
     from geneb.cli.console import report, status
     from geneb.extractors.fetch import fetch_weights
 
-    say = (lambda _: None) if quiet else status
-    found = fetch_weights(model_id, say=say, **named)
+    found = fetch_weights(model_id, say=None if quiet else status, **named)
     rows = [
         ("model", found.model),
         ("from", found.source),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +118,31 @@ def tasks_option() -> Callable[[Decorated], Decorated]:
     )
 
 
+def prepare_backends(*names: str) -> None:
+    """Set what a backend's libraries look for when they are imported, hence before they are."""
+    if any(name.partition(":")[0] == "torch" for name in names):
+        os.environ["SCIPY_ARRAY_API"] = "1"
+
+
+def _prepare_backend(ctx: click.Context, option: click.Parameter, name: str) -> str:
+    del ctx, option
+    prepare_backends(name)
+    return name
+
+
+def backend_option() -> Callable[[Decorated], Decorated]:
+    """``--backend NAME``: what solves the fits."""
+    return click.option(
+        "--backend",
+        metavar="NAME",
+        default="sklearn",
+        show_default=True,
+        callback=_prepare_backend,
+        help="What solves the fits: sklearn, torch (on a GPU where there is one, or torch:cpu, "
+        "torch:cuda:1), cuml.",
+    )
+
+
 def json_option() -> Callable[[Decorated], Decorated]:
     """``--json``: machine-readable output on stdout."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
@@ -221,7 +247,8 @@ def _machine_options() -> Callable[[Decorated], Decorated]:
         click.option(
             "--compile",
             is_flag=True,
-            help="Compile the network with torch before it runs.",
+            help="Compile the network with torch before it runs: other rounding, as another "
+            "machine has, so recorded and no other kind of embedding; the canary guards it.",
         ),
         click.option(
             "--deterministic",
@@ -247,8 +274,8 @@ def _recipe_options() -> Callable[[Decorated], Decorated]:
         click.option(
             "--layer",
             metavar="N|last|all",
-            help="Hidden state to pool: 0 is the embedding layer. all makes a folder of --store, "
-            "with a store for each. Default: the model's own.",
+            help="Hidden state to pool: 0 is the embedding layer. Default: the model's own. "
+            "For geneb embed, all makes a folder of --store, with a store for each.",
         ),
         click.option(
             "--pooling",

@@ -61,7 +61,8 @@ def command(
 
     Writes OUT/<model>.zarr, OUT/results and OUT/<model>.json with its evidence. Started again,
     it goes on where it stopped. With --limit the submission is called <model>.partial.json and
-    is not valid.
+    is not valid. Under another --layer, --pooling, --preset or --long-input than its own a model
+    is submitted under a name of its own, such as GROVER+cls.
     """
     from geneb.cli import Interrupted
     from geneb.cli.console import progress, status
@@ -73,7 +74,7 @@ def command(
     told = {name: options.pop(name) for name in MODEL_ARGUMENTS}
     if told["layer"] == "all":
         raise click.UsageError("a submission is of one layer; --layer all is for geneb embed")
-    name = told["model_id"] or source.rpartition(":")[2]
+    name = _known_as(source, told)
     said = Statement(**options)
     # Before hours of work, not after them.
     check_statement(name, said)
@@ -98,6 +99,18 @@ def command(
         return 1
     _pack(out, name, store, said, trial=limit is not None, force=force)
     return 0
+
+
+def _known_as(source: str, told: dict[str, Any]) -> str:
+    """Return the id of what is submitted; where a recipe is asked for, the loaded model tells."""
+    own = told["model_id"] or source.rpartition(":")[2]
+    if not any(told[name] for name in ("layer", "pooling", "preset", "long_input")):
+        return own
+    from geneb.embedding.naming import load_model, recipe_name
+
+    recipe = {name: told[name] for name in told if name not in ("model_id", "batch_tokens")}
+    with contextlib.redirect_stdout(sys.stderr):
+        return recipe_name(load_model(source, recipe), told["model_id"], recipe)
 
 
 def _choose_tasks(data: Path, limit: int | None) -> list[str]:

@@ -19,6 +19,8 @@ from geneb.cli.options import (
 from geneb.errors import WorkError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from geneb.embedding.reproduce import RowReproduction
 
 _STORE = click.argument("store", type=click.Path(path_type=Path))
@@ -54,11 +56,29 @@ def info(store: Path, *, as_json: bool) -> None:
         ("tasks complete", f"{len(facts['tasks']):,}"),
         ("tasks incomplete", ", ".join(facts["incomplete"]) or "none"),
         ("runs", f"{len(facts['runs']):,}"),
+        ("  on", ", ".join(_distinct(run["platform"].get("device") for run in facts["runs"]))),
+        ("  with", ", ".join(_switches(facts["runs"])) or "no switches of torch"),
+        ("  batches halved for memory", _total(facts["runs"], "out_of_memory_splits")),
+        ("  rows run again in float32", _total(facts["runs"], "float32_retries")),
         ("size", f"{facts['bytes'] / 1e6:,.1f} MB in {facts['files']:,} files"),
     ]
     table(["", ""], head)
     columns = ["task", "split", "rows", "computed", "copied", "truncated", "non-ACGT", "empty"]
     table(columns, [_split_row(row) for row in facts["splits"]], numeric=columns[2:])
+
+
+def _distinct(values: Iterable[Any]) -> list[str]:
+    return list(dict.fromkeys(map(str, values)))
+
+
+def _switches(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """Return which of torch's switches any of the runs had on."""
+    names = ("compile", "deterministic", "tf32")
+    return [name for name in names if any(run["options"].get(name) is True for run in runs)]
+
+
+def _total(runs: Sequence[dict[str, Any]], field: str) -> str:
+    return f"{sum(run[field] for run in runs):,}"
 
 
 def _split_row(row: dict[str, Any]) -> list[str]:

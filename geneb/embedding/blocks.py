@@ -224,7 +224,8 @@ class TaskWorker:
                 for output in self._outputs
             }
         except RowError as error:
-            error.where = _name_rows(prepared.job, prepared.rows[error.rows])
+            job = prepared.job
+            error.where = name_rows(job.task, job.split, job.first + prepared.rows[error.rows])
             raise
 
     def write(self, job: BlockJob, rows: Vectors) -> None:
@@ -248,7 +249,8 @@ class TaskWorker:
         return counts
 
 
-def _name_rows(job: BlockJob, rows: np.ndarray) -> str:
-    listed = ", ".join(str(job.first + row) for row in rows[:10].tolist())
+def name_rows(task: str, split: str, rows: np.ndarray) -> str:
+    """Return where rows are, the first ten of them by their numbers within the split."""
+    listed = ", ".join(map(str, rows[:10].tolist()))
     more = f" and {len(rows) - 10} more" if len(rows) > 10 else ""
-    return f"task {job.task}, {job.split}, row {listed}{more} (counted from 0 within the split)"
+    return f"task {task}, {split}, row {listed}{more} (counted from 0 within the split)"

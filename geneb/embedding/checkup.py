@@ -25,10 +25,10 @@ from geneb.embedding.canary import (
 )
 from geneb.embedding.descriptions import describe_extractor
 from geneb.embedding.engine import Engine, NonFiniteError, as_stored
+from geneb.embedding.naming import load_model
 from geneb.errors import WorkError
 from geneb.extractors.base import LAST
-from geneb.extractors.devices import AUTO
-from geneb.extractors.registry import load, models
+from geneb.extractors.registry import models
 from geneb.stores.model import Fingerprint, fingerprint_difference
 from geneb.stores.reader import Store, open_store
 
@@ -114,8 +114,7 @@ def check_model(model: str, *, store: Path | str | None = None, **told: Any) -> 
         If there is no such model or store, or the model cannot be loaded.
     """
     opened = None if store is None else open_store(store)
-    told = {"device": AUTO, **told}
-    loaded = load(model, **told)
+    loaded = load_model(model, told)
     described = describe_extractor(loaded.extractor, "float32")
     checkup = Checkup(
         model=loaded.model_id,
@@ -133,7 +132,7 @@ def check_model(model: str, *, store: Path | str | None = None, **told: Any) -> 
     checkup.dim = vectors.shape[1]
     checkup.canary_sha256 = _rounded_digest(vectors)
     del loaded, engine  # two large models need not fit side by side
-    engine = Engine(load(model, **told).extractor, DEFAULT_TOKEN_BUDGET)
+    engine = Engine(load_model(model, told).extractor, DEFAULT_TOKEN_BUDGET)
     again = _canary(engine)
     checkup.findings += _compare_loads(checkup, vectors, again)
     checkup.findings += _compare_company(checkup, again, engine)
@@ -158,7 +157,9 @@ def _embed(checkup: Checkup, engine: Engine) -> np.ndarray | None:
         rows = ", ".join(map(str, error.rows.tolist()))
         checkup.findings.append(Finding(what, holds=False, found=f"NaN or infinity in {rows}"))
         return None
-    checkup.findings.append(Finding(what, holds=True, found=f"{vectors.size:,} numbers"))
+    again = engine.float32_retries
+    more = f", {again} sequences run again in float32" if again else ""
+    checkup.findings.append(Finding(what, holds=True, found=f"{vectors.size:,} numbers{more}"))
     return vectors
 
 

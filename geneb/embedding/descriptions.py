@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,16 +36,16 @@ class Beginning:
 
 
 def begin_stores(
-    engine: Engine, layers: Sequence[str], *, model: str, run: str, store_dtype: StoreDtype
+    engine: Engine, names: Mapping[str, str], *, model: str, run: str, store_dtype: StoreDtype
 ) -> dict[str, Beginning]:
     """Return what each layer's store begins with; the canary is embedded once for all.
 
     Parameters
     ----------
-    layers
-        As the extractor calls them.
+    names
+        For each layer, as the extractor calls it, the name under which its results are known.
     model
-        The name under which its results are known.
+        The model that they are of.
     run
         The run's id.
 
@@ -56,10 +56,10 @@ def begin_stores(
     WorkError
         If the canary cannot be embedded, or the layers are of several widths.
     """
-    described = {
-        layer: describe_extractor(engine.extractor, store_dtype, layer) for layer in layers
-    }
-    canaries = make_canary(engine, store_dtype, layers)
+    described = {layer: describe_extractor(engine.extractor, store_dtype, layer) for layer in names}
+    canaries = make_canary(engine, store_dtype, list(names))
+    # A run's record counts what its rows met.
+    engine.out_of_memory_splits = engine.float32_retries = 0
     widths = {canary.shape[1] for canary in canaries.values()}
     if len(widths) > 1:
         raise WorkError(
@@ -73,7 +73,7 @@ def begin_stores(
                 engine.token_budget,
                 described[layer].model_copy(update={"dim": canary.shape[1]}),
                 canary,
-                model,
+                _model_ref(model, names[layer]),
                 run,
             ),
             canary,
@@ -129,7 +129,7 @@ def describe_extractor(
 
 
 def _root(
-    token_budget: int, fingerprint: Fingerprint, canary: np.ndarray, model: str, run: str
+    token_budget: int, fingerprint: Fingerprint, canary: np.ndarray, model: ModelRef, run: str
 ) -> Root:
     data = load_spec().data
     return Root(
@@ -137,7 +137,7 @@ def _root(
         version=VERSION,
         fingerprint_id=fingerprint.id,
         fingerprint=fingerprint,
-        model=_model_ref(model),
+        model=model,
         canary=CanaryRef(sequences_sha256=canary_digest(), vectors_sha256=vectors_digest(canary)),
         token_budget=token_budget,
         benchmark_data={"repository": data.repo, "revision": data.revision, "compared": False},
@@ -146,13 +146,13 @@ def _root(
     )
 
 
-def _model_ref(name: str) -> ModelRef:
-    """Return what the registry and the benchmark know of a model of this name."""
-    built_in, facts = models().get(name), load_model_meta().find(name)
+def _model_ref(model: str, name: str) -> ModelRef:
+    """Return what the registry and the benchmark know of a model, under the name of its recipe."""
+    built_in, facts = models().get(model), load_model_meta().find(model)
     known = built_in or facts
     return ModelRef(
         id=name,
-        display=known.display if known else name,
+        display=known.display + name.removeprefix(model) if known else name,
         params=facts.params if facts else None,
         licence=facts.licence if facts else None,
         source=facts.hub_id or facts.url if facts else None,

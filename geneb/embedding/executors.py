@@ -15,6 +15,7 @@ def run_serial(
     worker: TaskWorker,
     *,
     stop: Callable[[], bool],
+    computed: Callable[[], None],
     done: Callable[[BlockJob], None],
 ) -> bool:
     """Run jobs in order: the next block is prepared, and the last written, while one computes.
@@ -28,6 +29,8 @@ def run_serial(
     ----------
     stop
         Asked before each block.
+    computed
+        Called when a block has been computed, before it is written.
     done
         Told of each block that has been written.
 
@@ -49,6 +52,7 @@ def run_serial(
                 prepared.append(ahead.submit(worker.prepare, following))
             rows = worker.compute(ready)
             _settle(written, done)
+            computed()
             written = (job, behind.submit(worker.write, job, rows))
         _settle(written, done)
     return finished

@@ -1,7 +1,8 @@
 """Which layers a run writes, and where: ``--layer all`` makes a store for each of them.
 
-A store holds one layer under one fingerprint, the same as a run for that layer alone would make,
-so that each of a model's layers can be shared, checked and probed like any other store.
+A store holds one layer under one fingerprint and name, the same as a run for that layer alone
+would make, so that each of a model's layers can be shared, checked and probed like any other
+store, and all of them together.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ def check_place(store: Path, *, every: bool) -> None:
     ------
     InputError
     """
+    for folder in store.resolve().parents:
+        if (folder / "zarr.json").exists():
+            raise InputError(
+                "this lies in an embedding store, where no other may be",
+                where=str(store),
+                found=f"the store {folder}",
+                fix="name another --store",
+            )
     if not every:
         Writer(store)
     elif (is_store := (store / "zarr.json").exists()) or (store.exists() and not store.is_dir()):
@@ -39,7 +48,7 @@ def store_paths(extractor: Extractor, store: Path, *, every: bool) -> dict[str, 
     Raises
     ------
     InputError
-        If every layer is asked for of an extractor that has one.
+        If every layer is asked for of an extractor that has one, or does not state its own.
     """
     if not every:
         return {LAST: store}
@@ -48,5 +57,17 @@ def store_paths(extractor: Extractor, store: Path, *, every: bool) -> dict[str, 
         raise InputError(
             f"extractor {extractor.name} has one layer", found="--layer all", fix="leave it out"
         )
-    digits = max(2, len(str(count - 1)))  # as many in each name, so that they sort
-    return {str(number): store / f"layer_{number:0{digits}}.zarr" for number in range(count)}
+    own = extractor.describe().parameters.get("layer")
+    if isinstance(own, bool) or own not in range(count):
+        raise InputError(
+            f"extractor {extractor.name} does not state which of its layers is its own",
+            where="describe()",
+            expected=f'a parameter "layer": a number from 0 to {count - 1}',
+            found=repr(own)[:80],
+        )
+    return {str(number): store / f"{layer_name(number, count)}.zarr" for number in range(count)}
+
+
+def layer_name(number: int | str, count: int) -> str:
+    """Return what a layer is called among so many: with as many digits each, so that they sort."""
+    return f"layer_{str(number).zfill(max(2, len(str(count - 1))))}"

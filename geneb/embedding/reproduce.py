@@ -19,14 +19,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from geneb.base.files import check_name
 from geneb.benchmark.spec import load_spec
 from geneb.embedding.batches import whole_batches
+from geneb.embedding.blocks import name_rows
 from geneb.embedding.canary import canary_digest, make_canary, relative_difference, tolerance
 from geneb.embedding.descriptions import describe_extractor
-from geneb.embedding.engine import Engine, as_stored
+from geneb.embedding.engine import Engine, RowError
+from geneb.embedding.naming import load_model
 from geneb.embedding.record import installed_versions
 from geneb.errors import InputError, NotFoundError
 from geneb.extractors.base import LAST
-from geneb.extractors.devices import AUTO
-from geneb.extractors.registry import load
 from geneb.stores.arrays import BlockArray
 from geneb.stores.model import Fingerprint, Sha256, fingerprint_difference
 from geneb.stores.reader import Store, StoredTask, open_store
@@ -51,7 +51,7 @@ class _Strict(BaseModel):
 class FieldDifference(_Strict):
     """A field of the fingerprint in which store and model differ."""
 
-    field: Text
+    field: str
     store: Any
     model: Any
 
@@ -183,7 +183,7 @@ def reproduce_rows(
     seed = secrets.randbelow(_SEEDS) if seed is None else seed
     opened = open_store(store)
     files = _task_files(opened, Path(data))
-    loaded = load(model, **{"device": AUTO, **told})
+    loaded = load_model(model, told)
     engine = Engine(loaded.extractor, opened.root.token_budget)
     total, drawn = _draw(opened, files, sample, seed)
     comparison = _Comparison(opened.fingerprint, engine)
@@ -327,6 +327,8 @@ class _Comparison:
             return None, "no sequence with this row's id is in the CSV"
         if made.shape != stored.shape:
             return None, f"{made.shape[0]:,} numbers from the model, {stored.shape[0]:,} stored"
+        if not np.isfinite(made).all():
+            return None, f"the model gives a number that is too large for {made.dtype}"
         figures = _figures(stored, made)
         self._measured.append(figures)
         difference = float(figures[0])
@@ -337,7 +339,8 @@ class _Comparison:
         """Return the largest relative difference; None where other sequences are its canary."""
         if store.root.canary.sequences_sha256 != canary_digest():
             return None
-        made, stored = make_canary(self._engine, self._stated.store_dtype)[LAST], store.canary()
+        stored = store.canary()
+        made = _rounded(make_canary(self._engine)[LAST], self._stated.store_dtype)
         if made.shape != stored.shape:
             return float("inf")
         return float(relative_difference(made, stored).max())
@@ -363,21 +366,38 @@ class _Comparison:
         if self._engine.extractor.batching == "file-order":
             return [self._embed_in_its_batch(row, ids, drawn) for row in drawn.rows.tolist()]
         texts = [drawn.sequences.get(ids[row].tobytes()) for row in drawn.rows]
-        known = [text for text in texts if text is not None]
-        made = iter(self._vectors(known) if known else ())
-        return [None if text is None else next(made) for text in texts]
+        known = np.array([text is not None for text in texts])
+        made: dict[int, np.ndarray] = {}
+        if known.any():
+            wanted = [text for text in texts if text is not None]
+            vectors = self._vectors(wanted, drawn, drawn.rows[known])
+            made = dict(zip(np.flatnonzero(known).tolist(), vectors, strict=True))
+        return [made.get(number) for number in range(len(texts))]
 
     def _embed_in_its_batch(self, row: int, ids: np.ndarray, drawn: _Rows) -> np.ndarray | None:
         batch_size = self._engine.extractor.batch_size
         first, last = whole_batches(row, row + 1, len(ids), batch_size)
         texts = [drawn.sequences.get(row_id.tobytes()) for row_id in ids[first:last]]
         known = [text for text in texts if text is not None]
-        return self._vectors(known)[row - first] if len(known) == len(texts) else None
+        if len(known) < len(texts):
+            return None
+        return self._vectors(known, drawn, np.arange(first, last))[row - first]
 
-    def _vectors(self, sequences: Sequence[str]) -> np.ndarray:
-        vectors = self._engine.embed(self._engine.prepare(sequences))
+    def _vectors(self, sequences: Sequence[str], drawn: _Rows, rows: np.ndarray) -> np.ndarray:
+        """Return what the model makes of rows of a split; infinity where that cannot be stored."""
+        try:
+            vectors = self._engine.embed(self._engine.prepare(sequences))
+        except RowError as error:
+            error.where = name_rows(drawn.task.id, drawn.split, rows[error.rows])
+            raise
         self._dim = vectors.shape[1]
-        return as_stored(vectors, self._stated.store_dtype)
+        return _rounded(vectors, self._stated.store_dtype)
+
+
+def _rounded(vectors: np.ndarray, dtype: str) -> np.ndarray:
+    """Return vectors in what a store holds; infinity for a number that is too large for it."""
+    with np.errstate(over="ignore"):
+        return vectors.astype(dtype)
 
 
 def _figures(stored: np.ndarray, made: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from geneb.embedding.batches import DEFAULT_TOKEN_BUDGET, choose_token_budget
 from geneb.embedding.descriptions import Beginning, begin_stores
 from geneb.embedding.engine import Engine
 from geneb.embedding.layers import ALL_LAYERS, check_place, store_paths
+from geneb.embedding.naming import load_model, recipe_name
 from geneb.embedding.record import EmbedSummary, RunClock, new_run_id
 from geneb.embedding.session import Session, TaskInput
 from geneb.embedding.targets import Target
@@ -23,7 +24,7 @@ from geneb.errors import GenebError, InputError, WorkError
 from geneb.extractors.base import LAST
 from geneb.extractors.devices import AUTO, CPU, free_memory
 from geneb.extractors.options import ModelOptions
-from geneb.extractors.registry import Loaded, load, named
+from geneb.extractors.registry import Loaded, named
 from geneb.stores.reader import ordered_splits
 from geneb.stores.zarr_store import Writer
 from geneb.tasks.read import DEFAULT_SPLITS, scan_task
@@ -75,7 +76,8 @@ def embed(
         What vectors are stored as.
     model_id
         The name under which the store of an extractor of one's own is known; by default the
-        class's name.
+        class's name. What is run otherwise than by default gets a name of its own, see
+        `geneb.embedding.naming`.
     progress, stop
         Told how far the run is; asked before each block whether it shall stop.
     told
@@ -103,15 +105,18 @@ def embed(
     check_place(folder, every=every)
     wanted = ordered_splits({*DEFAULT_SPLITS, *splits})
     files = find_task_files(Path(data), list(tasks), load_spec(), available=available)
-    loaded = load(model, **{**told, "layer": None} if every else told)
-    name = named(loaded, model_id)
+    loaded = load_model(model, told, every_layer=True)
     paths = store_paths(loaded.extractor, folder, every=every)
+    names = {layer: recipe_name(loaded, model_id, told, layer) for layer in paths}
     inputs = [TaskInput(path, scan_task(path, wanted)) for path in files]
     check_replacements(replace_tasks, [task.rows for task in inputs])
     engine = Engine(loaded.extractor, batch_tokens or _token_budget(loaded))
     run = new_run_id()
-    beginnings = begin_stores(engine, list(paths), model=name, run=run, store_dtype=store_dtype)
-    summary = _summary(loaded, beginnings, paths, store=str(folder), model=name, run=run)
+    known = named(loaded, model_id)
+    beginnings = begin_stores(engine, names, model=known, run=run, store_dtype=store_dtype)
+    summary = _summary(
+        loaded, beginnings, paths, store=str(folder), model=names.get(LAST, known), run=run
+    )
     options = {
         "model": shareable(Path(model)),
         "data": shareable(Path(data)),

@@ -109,6 +109,7 @@ class Session:
         self._options = options
         self._progress = progress
         self._stop = stop
+        self._troubles = _troubles(engine)
 
     def open(self, batch_tokens: int | None) -> None:
         """Create the stores, or compare those that are there with what would be created.
@@ -239,7 +240,14 @@ class Session:
         content = task.read()
         worker = TaskWorker(self._engine, [target.output(content) for target in targets], content)
         todo = self._jobs_left(plan, worker)
-        if not run_serial(todo, worker, stop=self._stop, done=self._block_written):
+        ended = run_serial(
+            todo,
+            worker,
+            stop=self._stop,
+            computed=self._record_troubles,
+            done=self._block_written,
+        )
+        if not ended:
             raise _Stopped
         counts = worker.counts(plan)
         # Of the scan, as the labels that were stored are: the file may have changed since.
@@ -267,12 +275,27 @@ class Session:
         self.summary.rows_copied += job.last - job.first - computed
         self._progress.advance(job.last - job.first, job.task)
 
+    def _record_troubles(self) -> None:
+        """Record halved batches and rows run again before their block is there to be kept.
+
+        A run that is killed writes no record at its end, and its blocks stay.
+        """
+        if (troubles := _troubles(self._engine)) != self._troubles:
+            self._troubles = troubles
+            for target in self._targets:
+                if target.recorded:
+                    target.writer.record_run(self._record(None))
+
     def _record(self, outcome: str | None) -> RunRecord:
         engine, summary = self._engine, self.summary
         summary.tokens = engine.tokens
         summary.out_of_memory_splits = engine.out_of_memory_splits
         summary.float32_retries = engine.float32_retries
         return run_record(summary, self._clock, self._options, outcome)
+
+
+def _troubles(engine: Engine) -> tuple[int, int]:
+    return engine.out_of_memory_splits, engine.float32_retries
 
 
 def _stored_row_ids(store: Store, complete: Collection[str]) -> dict[tuple[str, str], np.ndarray]:

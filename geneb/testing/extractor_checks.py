@@ -1,14 +1,23 @@
-"""What the extractor contract looks at, one thing at a time."""
+"""How the extractor contract runs an extractor, and what it looks at, one thing at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from geneb.base.canonical import canonical_json
 from geneb.embedding.batches import BatchPlan, padded_length, plan_batches, plan_file_order
-from geneb.extractors.base import LAST, Batch, Description, Extractor, Item, Parts, flatten
+from geneb.extractors.base import (
+    LAST,
+    Batch,
+    Description,
+    Extractor,
+    Item,
+    Parts,
+    combine,
+    flatten,
+)
 
 _ACGT = np.frombuffer(b"ACGT", dtype=np.uint8)
 
@@ -26,6 +35,14 @@ def check_array(array: np.ndarray, rows: int) -> None:
     assert len(array) == rows, f"forward() returned {len(array)} rows for a batch of {rows}"
 
 
+def check_vectors(vectors: Mapping[str, np.ndarray], rows: int) -> None:
+    """Each layer has as many rows as there are sequences, and every number is finite."""
+    for layer, array in vectors.items():
+        assert len(array) == rows, f"layer {layer}: {len(array)} rows for {rows} sequences"
+        bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+        assert bad.size == 0, f"layer {layer}: rows {bad.tolist()} hold NaN or infinity"
+
+
 def forward_rows(extractor: Extractor, items: Sequence[Item]) -> np.ndarray:
     """Run items as one batch, and return the vectors of its rows."""
     parts = flatten(items)
@@ -36,12 +53,29 @@ def forward_rows(extractor: Extractor, items: Sequence[Item]) -> np.ndarray:
     return array.copy()
 
 
-def batches_of(extractor: Extractor, parts: Parts, token_budget: int) -> list[BatchPlan]:
-    """Return the batches that the engine makes."""
-    lengths = [part.length for part in parts.items]
-    if extractor.batching == "file-order":
-        return plan_file_order(lengths, parts.owners, extractor.batch_size)
-    return plan_batches(lengths, extractor.batching, token_budget, extractor.max_length)
+def embed_in_batches(
+    extractor: Extractor, sequences: Sequence[str], layers: Sequence[str], token_budget: int
+) -> dict[str, np.ndarray]:
+    """Embed sequences in the engine's batches; the rows of each layer are in order."""
+    items = extractor.prepare(sequences)
+    assert len(items) == len(sequences), f"{len(sequences)} sequences, {len(items)} items"
+    parts = flatten(items)
+    rows: dict[str, list[np.ndarray]] = {
+        layer: [np.empty(0)] * len(parts.items) for layer in layers
+    }
+    for plan in _batches_of(extractor, parts, token_budget):
+        batch = Batch([parts.items[row] for row in plan.rows], plan.padded_length)
+        found = extractor.forward(batch, layers)
+        assert set(found) == set(layers), f"asked for {layers}, got {list(found)}"
+        for layer, array in found.items():
+            check_array(array, len(plan.rows))
+            for row, vector in zip(plan.rows, array, strict=True):
+                # A copy: extractors may reuse what they return.
+                rows[layer][row] = vector.copy()
+    for layer, vectors in rows.items():
+        widths = sorted({len(vector) for vector in vectors})
+        assert len(widths) == 1, f"layer {layer} has rows of several widths: {widths}"
+    return {layer: combine(np.stack(vectors), parts) for layer, vectors in rows.items()}
 
 
 def longest_that_fits(extractor: Extractor, letters: str) -> int:
@@ -76,6 +110,16 @@ def is_count(value: object) -> bool:
     return type(value) is int and value >= 1
 
 
+def assert_close(expected: np.ndarray, found: np.ndarray, allowed: float, problem: str) -> None:
+    """Two vectors differ by no more than a share of the first one's root mean square."""
+    scale = float(np.sqrt(np.mean(np.square(expected, dtype=np.float64))))
+    gap = float(np.max(np.abs(expected.astype(np.float64) - found)))
+    assert gap <= allowed * scale, (
+        f"{problem}: it moved by {gap:.3g}, more than {allowed:g} of its root mean "
+        f"square {scale:.3g}"
+    )
+
+
 def assert_same_bits(expected: np.ndarray, found: np.ndarray, problem: str) -> None:
     """Two float32 arrays are equal to the bit."""
     assert expected.shape == found.shape, f"{problem}: {expected.shape}, then {found.shape}"
@@ -108,6 +152,13 @@ def described(extractor: Extractor) -> bytes:
         )
     except (TypeError, ValueError) as error:
         raise AssertionError(f"describe() holds what JSON cannot: {error}") from error
+
+
+def _batches_of(extractor: Extractor, parts: Parts, token_budget: int) -> list[BatchPlan]:
+    lengths = [part.length for part in parts.items]
+    if extractor.batching == "file-order":
+        return plan_file_order(lengths, parts.owners, extractor.batch_size)
+    return plan_batches(lengths, extractor.batching, token_budget, extractor.max_length)
 
 
 def _is_sha256(value: object) -> bool:

@@ -1,4 +1,7 @@
-"""What every extractor promises, as tests; pytest collects them from a subclass."""
+"""What every extractor promises, as tests; pytest collects them from a subclass.
+
+How an extractor is run and what is looked at is in `geneb.testing.extractor_checks`.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,16 @@ from typing import ClassVar, get_args
 import numpy as np
 
 from geneb.embedding.batches import padded_length
-from geneb.extractors.base import (
-    LAST,
-    Batch,
-    Batching,
-    Extractor,
-    Item,
-    combine,
-    flatten,
-)
+from geneb.extractors.base import LAST, Batch, Batching, Extractor, Item, flatten
 from geneb.testing.extractor_checks import (
+    assert_close,
     assert_same_bits,
     bases,
-    batches_of,
     check_array,
+    check_vectors,
     check_windows,
     described,
+    embed_in_batches,
     forward_rows,
     is_count,
     longest_that_fits,
@@ -229,7 +226,7 @@ class ExtractorContract:
             f"truncated is {[item.truncated for item in items]} at {lengths} letters, "
             f"where the limit is {limit}"
         )
-        self._check_vectors(self._embed(extractor, sequences), len(sequences))
+        check_vectors(self._embed(extractor, sequences), len(sequences))
 
     def test_no_item_is_longer_than_the_model_takes(self) -> None:
         """At ``max_length`` tokens, one below, one above, far above: cut, or in windows."""
@@ -257,7 +254,7 @@ class ExtractorContract:
                 f"at {fitting} letters"
             )
         if limit <= _TOKENS_RUN:
-            self._check_vectors(self._embed(extractor, sequences), len(sequences))
+            check_vectors(self._embed(extractor, sequences), len(sequences))
 
     # What forward returns.
 
@@ -268,8 +265,8 @@ class ExtractorContract:
         ordinary = self._embed(extractor, self.sequences)
         awkward = self._embed(extractor, self.awkward)
 
-        self._check_vectors(ordinary, len(self.sequences))
-        self._check_vectors(awkward, len(self.awkward))
+        check_vectors(ordinary, len(self.sequences))
+        check_vectors(awkward, len(self.awkward))
         for layer in self.layers:
             assert ordinary[layer].shape[1] == awkward[layer].shape[1], (
                 f"layer {layer} is {ordinary[layer].shape[1]} wide, then {awkward[layer].shape[1]}"
@@ -282,7 +279,7 @@ class ExtractorContract:
         widths = set()
         for sequence in self.awkward:
             vectors = self._embed(extractor, [sequence])
-            self._check_vectors(vectors, 1)
+            check_vectors(vectors, 1)
             widths.add(tuple(array.shape[1] for array in vectors.values()))
         assert len(widths) == 1, f"rows of several widths: {sorted(widths)}"
 
@@ -374,7 +371,7 @@ class ExtractorContract:
         assert whole, "all of the contract's sequences are cut: set shorter ones"
 
         plain = extractor.embed(whole)
-        batched = self._forward_batches(extractor, whole, (LAST,))[LAST]
+        batched = self._embed(extractor, whole, (LAST,))[LAST]
 
         assert plain.shape == batched.shape, f"embed() has shape {plain.shape}"
         assert plain.dtype == np.float32, f"embed() returns {plain.dtype}"
@@ -388,7 +385,7 @@ class ExtractorContract:
         together = self._embed(extractor, self.sequences)
 
         for layer in self.layers:
-            alone = self._forward_batches(extractor, self.sequences, (layer,))
+            alone = self._embed(extractor, self.sequences, (layer,))
             assert [layer] == list(alone), f"asked for layer {layer}, got {list(alone)}"
             assert_same_bits(together[layer], alone[layer], f"layer {layer} depends on the others")
 
@@ -402,9 +399,9 @@ class ExtractorContract:
         names = [str(number) for number in range(extractor.layer_count)]
         assert str(own) in names, f"layer {own} is beyond layer_count {extractor.layer_count}"
 
-        vectors = self._forward_batches(extractor, self.sequences, (*names, LAST))
+        vectors = self._embed(extractor, self.sequences, (*names, LAST))
 
-        self._check_vectors(vectors, len(self.sequences))
+        check_vectors(vectors, len(self.sequences))
         assert_same_bits(vectors[str(own)], vectors[LAST], f"layer {own} is not the last layer")
 
     def test_full_precision_is_near(self) -> None:
@@ -455,47 +452,17 @@ class ExtractorContract:
 
     # Helpers.
 
-    def _embed(self, extractor: Extractor, sequences: Sequence[str]) -> dict[str, np.ndarray]:
-        return self._forward_batches(extractor, sequences, self.layers)
-
-    def _forward_batches(
-        self, extractor: Extractor, sequences: Sequence[str], layers: Sequence[str]
+    def _embed(
+        self,
+        extractor: Extractor,
+        sequences: Sequence[str],
+        layers: Sequence[str] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Embed in the engine's batches and put the rows back into order."""
-        items = extractor.prepare(sequences)
-        assert len(items) == len(sequences), f"{len(sequences)} sequences, {len(items)} items"
-        parts = flatten(items)
-        rows: dict[str, list[np.ndarray]] = {
-            layer: [np.empty(0)] * len(parts.items) for layer in layers
-        }
-        for plan in batches_of(extractor, parts, self.token_budget):
-            batch = Batch([parts.items[row] for row in plan.rows], plan.padded_length)
-            found = extractor.forward(batch, layers)
-            assert set(found) == set(layers), f"asked for {layers}, got {list(found)}"
-            for layer, array in found.items():
-                check_array(array, len(plan.rows))
-                for row, vector in zip(plan.rows, array, strict=True):
-                    # A copy: extractors may reuse what they return.
-                    rows[layer][row] = vector.copy()
-        for layer, vectors in rows.items():
-            widths = sorted({len(vector) for vector in vectors})
-            assert len(widths) == 1, f"layer {layer} has rows of several widths: {widths}"
-        return {layer: combine(np.stack(vectors), parts) for layer, vectors in rows.items()}
-
-    def _check_vectors(self, vectors: dict[str, np.ndarray], rows: int) -> None:
-        for layer, array in vectors.items():
-            assert len(array) == rows, f"layer {layer}: {len(array)} rows for {rows} sequences"
-            bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
-            assert bad.size == 0, f"layer {layer}: rows {bad.tolist()} hold NaN or infinity"
+        return embed_in_batches(extractor, sequences, layers or self.layers, self.token_budget)
 
     def _assert_close(
         self, extractor: Extractor, expected: np.ndarray, found: np.ndarray, problem: str
     ) -> None:
         in_half = extractor.describe().compute_dtype in ("bfloat16", "float16")
         allowed = self.tolerance_in_half if in_half else self.tolerance
-        scale = float(np.sqrt(np.mean(np.square(expected, dtype=np.float64))))
-        gap = float(np.max(np.abs(expected.astype(np.float64) - found)))
-        assert gap <= allowed * scale, (
-            f"{problem}: it moved by {gap:.3g}, more than {allowed:g} of its root mean "
-            f"square {scale:.3g}"
-        )
+        assert_close(expected, found, allowed, problem)

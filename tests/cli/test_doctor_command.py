@@ -59,14 +59,14 @@ def failing(outcome: Outcome) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def report():
     """What it says of the environment that the tests run in."""
-    outcome = geneb("doctor", "--json")
+    outcome = geneb("doctor", "--json", fresh=True)
     assert outcome.code == 0, outcome.out
     return outcome.json
 
 
-def test_a_sound_installation_is_said_to_be_sound():
+def test_a_sound_installation_is_said_to_be_sound(tmp_path):
     """Exit code 0; the parts that a person asks about are all named."""
-    outcome = geneb("doctor")
+    outcome = doctor(tmp_path)
 
     assert outcome.code == 0, outcome.out
     assert "The installation is sound" in outcome.out
@@ -84,6 +84,7 @@ def test_the_report_holds_what_results_depend_on(report):
     assert any(library["user_api"] == "blas" for library in report["blas"])
     assert report["devices"][0]["name"] == "cpu"
     assert {"name": "sklearn", "usable": True, "reason": ""} in report["backends"]
+    assert [one["name"] for one in report["backends"]] == ["sklearn", "torch", "cuml"]
     assert report["cuml_accel"] is False
     assert len(model_ids()) == report["models"]
 

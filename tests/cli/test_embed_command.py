@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 from support.command import Outcome, check_mistake, geneb
-from support.fork_server import ForkServer, Trouble
+from support.fork_server import Trouble
 from support.small_tasks import beside, content, differing, write_small_tasks
 
 from geneb.cli import options
@@ -25,16 +25,15 @@ def data(demo_data, tmp_path_factory) -> Path:
     return write_small_tasks(demo_data, tmp_path_factory.mktemp("data"))
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Run the command line in a process forked from one that has imported the program."""
-    with ForkServer(tmp_path_factory.mktemp("server")) as server:
+@pytest.fixture(scope="session")
+def run(server):
+    """Run the command line, and meet some trouble."""
 
-        def command(*args: object, **trouble: object) -> Outcome:
-            done = server.run(*args, trouble=Trouble(**trouble))
-            return Outcome(done.code, done.out, done.err)
+    def command(*args: object, **trouble: object) -> Outcome:
+        done = server.run(*args, trouble=Trouble(**trouble))
+        return Outcome(done.code, done.out, done.err)
 
-        yield command
+    return command
 
 
 @pytest.fixture

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
 import pytest
 from support.command import check_mistake, geneb
 from support.fake_hub import serve_hub
 from support.tiny_esm import DIM, write_tiny_esm
 
 from geneb.benchmark.spec import load_model_meta
+from geneb.errors import InputError
 from geneb.extractors.registry import model_ids
 from geneb.extractors.weights import published_weights
 from geneb.reporting.entries import read_leaderboard
+from geneb.reporting.models import find_card
 from geneb.reporting.shipped import shipped_sources
 
 MODEL = "agro-nucleotide-transformer-1b"
@@ -21,7 +33,7 @@ OTHER = "0123456789abcdef0123456789abcdef01234567"
 
 @pytest.fixture(scope="module")
 def listed():
-    done = geneb("model", "list", "--json")
+    done = geneb("model", "list", "--json", fresh=True)
     assert (done.code, done.err) == (0, "")
     return {card["id"]: card for card in done.json}
 
@@ -104,6 +116,7 @@ def test_baselines_need_nothing(listed):
     assert listed["GROVER"]["needs"] == "models"
     assert not listed["ci-spliceai"]["baseline"]
     assert listed["hf"]["weights"] == "named"
+    assert listed["space"]["needs"] is None  # nothing helps: it cannot be run
 
 
 def test_the_table_is_filtered():
@@ -112,10 +125,44 @@ def test_the_table_is_filtered():
 
     rows = done.out.splitlines()
     assert done.code == 0
-    assert rows[0].split()[:3] == ["id", "size", "family"]
+    assert rows[0].split()[:3] == ["id", "size", "MCC"]
     assert any(row.startswith("GROVER ") for row in rows)
     assert not any("kmer" in row or "2.5B" in row for row in rows)
     assert f"{len(rows) - 1} models" in done.err
+
+
+def on_a_terminal(width: int, *arguments: str) -> list[str]:
+    """Return the lines that a command prints on a terminal, and those on stderr."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 100, width, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    command = [sys.executable, "-m", "geneb", *arguments]
+    printed = b""
+    with subprocess.Popen(
+        command, stdout=theirs, stderr=subprocess.PIPE, env=env | {"TERM": "xterm"}
+    ) as process:
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # what a terminal's end is on Linux
+            while chunk := os.read(ours, 1 << 16):
+                printed += chunk
+        os.close(ours)
+        told = process.stderr.read().decode()
+    assert process.returncode == 0, told
+    text = re.sub(r"\x1b\[\d*m", "", printed.decode())  # bold
+    return [*text.splitlines(), *told.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("width", "last", "hidden"), [(80, "weights", "family, licence"), (200, "tokenization", None)]
+)
+def test_a_terminal_gets_the_columns_that_fit(listed, width, last, hidden):
+    """One line a model, no id broken; what is left out is named."""
+    lines = on_a_terminal(width, "model", "list")
+
+    assert lines[0].split()[-1] == last
+    assert [line.split()[0] for line in lines[1 : len(listed) + 1]] == list(listed)
+    assert max(map(len, lines[: len(listed) + 1])) <= width
+    assert (f"no room for {hidden}" in lines[-1]) if hidden else "models" in lines[-1]
 
 
 def test_an_unknown_family_lists_the_known_ones():
@@ -153,10 +200,77 @@ def test_show_of_a_generic_model_asks_for_weights_and_a_name():
     ]
 
 
-@pytest.mark.parametrize("verb", ["show", "fetch"])
-def test_an_unknown_model_gets_suggestions(verb):
-    """The near ones first."""
-    check_mistake(geneb("model", verb, "GROVERS"), "there is no such model", "did you mean GROVER")
+def test_show_names_all_files():
+    """Those of many parts are named once, so that nothing is cut."""
+    done = geneb("model", "show", "METAGENE-1")
+
+    (files,) = (line for line in done.out.splitlines() if line.startswith("files "))
+    assert files.split(None, 1)[1].strip() == (
+        "config.json, model-*-of-00006.safetensors, model.safetensors.index.json, "
+        "special_tokens_map.json, tokenizer.json, tokenizer_config.json"
+    )
+
+
+def test_show_says_where_nothing_is_cut():
+    """A model without a limit says so; one that counts tokens does not."""
+    assert "no limit" in geneb("model", "show", "MutBERT").out
+    assert "no limit" not in geneb("model", "show", "GROVER").out
+
+
+def test_commands_ask_for_the_commit_where_none_is_pinned():
+    """As they stand they would be refused."""
+    done = geneb("model", "show", "dnabert-6", "--json")
+
+    assert done.json["commands"] == [
+        "geneb model fetch dnabert-6 --revision COMMIT",
+        "geneb doctor --model dnabert-6 --revision COMMIT",
+        "geneb embed --model dnabert-6 --revision COMMIT --data DIR --store dnabert-6.zarr",
+    ]
+
+
+@pytest.mark.parametrize(
+    "command", [["model", "show"], ["model", "fetch"], ["doctor", "--model"]], ids=" ".join
+)
+def test_an_unknown_model_gets_suggestions(command):
+    """Those that were probably meant, and not every id that there is."""
+    done = geneb(*command, "LucaOne")
+
+    check_mistake(
+        done, "there is no such model", "mean LucaOne-default-step36M?", "geneb model list"
+    )
+    assert "kmer8" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [
+        ("GROVERS", "did you mean GROVER?"),
+        ("gener_ator", "mean GENERator-eukaryote-1.2b-base, GENERator-eukaryote-3b-base?"),
+        ("DNA-GPT", "mean dna_gpt0.1b_h, dna_gpt3b_m?"),
+        (":", "what to do: geneb model list"),
+    ],
+)
+def test_a_model_is_found_by_a_part_of_its_name(wanted, meant):
+    """Or of its id, in any spelling; else those that look alike; else the list is named."""
+    with pytest.raises(InputError, match="no such model") as caught:
+        find_card(wanted)
+
+    assert meant in str(caught.value)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_quiet_silences_the_hub_too(tiny, place, quiet):
+    """Its library draws bars of its own, here even without a terminal; a note is no progress."""
+    with serve_hub(REPOSITORY, OTHER, tiny) as hub:
+        env = place(hub.url) | {"TQDM_POSITION": "-1"}
+        told = ["--quiet"] if quiet else []
+        done = geneb("model", "fetch", MODEL, "--revision", OTHER, *told, env=env)
+
+    assert done.code == 0, done.err
+    lines = done.err.splitlines()
+    assert lines[-1].startswith("note: these files are not those that are pinned")
+    assert (len(lines) == 1) == quiet
+    assert ("100%" in done.err) != quiet
 
 
 def test_fetch_brings_what_a_model_is_run_from_and_nothing_else(tiny, place):

@@ -20,14 +20,15 @@ def data(tmp_path_factory, demo_data):
     return write_spec_tasks(demo_data, tmp_path_factory.mktemp("data"), TASKS, ROWS)
 
 
-def run(data, out, *more):
-    return geneb("run", "--model", MODEL, "--params", 16, "--data", data, "--out", out, *more)
+def run(data, out, *more, fresh=False):
+    told = ("--model", MODEL, "--params", 16, "--data", data, "--out", out)
+    return geneb("run", *told, *more, fresh=fresh)
 
 
 def test_a_few_tasks(data, tmp_path):
     """The first of the benchmark whose CSVs are there; the file is partial, by name as well."""
     out = tmp_path / "out"
-    done = run(data, out, "--limit", 2)
+    done = run(data, out, "--limit", 2, fresh=True)
     assert done.code == 0, done.err
     assert done.out == f"{out / f'{MODEL}.partial.json'}\n"
     assert sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) == [

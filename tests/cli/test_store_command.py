@@ -82,7 +82,7 @@ def test_info_for_programs(store, content):
 
 def test_verify_says_that_all_holds(store):
     """Exit 0; counts on stdout, status on stderr."""
-    done = geneb("store", "verify", store)
+    done = geneb("store", "verify", store, fresh=True)
 
     assert done.code == 0, done.err
     assert "everything holds" in done.err

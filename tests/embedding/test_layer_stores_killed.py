@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from support.fork_server import KILLED, ForkServer, Trouble
+from support.fork_server import KILLED, Trouble
 from support.layered_extractors import LAYERS
 from support.small_tasks import blocks_of, content, differing, write_small_tasks
 
@@ -18,20 +18,19 @@ NAMES = [f"layer_{number:02}.zarr" for number in range(LAYERS)]
 
 
 @pytest.fixture(scope="module")
-def embed(root, demo_data, tmp_path_factory):
+def embed(root, server, demo_data, tmp_path_factory):
     """Embed every layer of one task, in a process that may be killed."""
     data = write_small_tasks(demo_data, tmp_path_factory.mktemp("data"), rows=16)
     file = root / "tests" / "support" / "layered_extractors.py"
-    with ForkServer(tmp_path_factory.mktemp("server")) as server:
 
-        def run(folder, **moment):
-            return server.run(
-                "embed", "--extractor", f"{file}:Layered", "--data", data, "--tasks", "mixed",
-                "--layer", "all", "--store", folder,
-                trouble=Trouble(block_bytes=BLOCK_BYTES, **moment),
-            )  # fmt: skip
+    def run(folder, **moment):
+        return server.run(
+            "embed", "--extractor", f"{file}:Layered", "--data", data, "--tasks", "mixed",
+            "--layer", "all", "--store", folder,
+            trouble=Trouble(block_bytes=BLOCK_BYTES, **moment),
+        )  # fmt: skip
 
-        yield run
+    return run
 
 
 def test_killed_and_resumed_every_layer_is_the_same(embed, tmp_path):

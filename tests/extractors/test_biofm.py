@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 from support.command_line import FromTheCommandLine
-from support.saved_models import shaken, write_safetensors
-from transformers import MistralConfig, MistralForCausalLM, MistralModel
+from support.native_checkpoint import shaken, write_checkpoint
+from transformers import MistralConfig, MistralForCausalLM
 
 from geneb.embedding.batches import plan_file_order
 from geneb.errors import InputError
 from geneb.extractors.base import LAST, Batch
 from geneb.extractors.biofm import BioFmExtractor, tokenizer
-from geneb.extractors.native import CausalNetwork
+from geneb.extractors.mistral import mistral_network
 from geneb.extractors.options import ModelOptions
 from geneb.testing.extractors import ExtractorContract, bases
 
@@ -62,7 +62,8 @@ def folder(tmp_path_factory) -> Path:
 
 
 def write(path: Path, tensors: dict[str, torch.Tensor], **config) -> Path:
-    return write_safetensors(path, tensors, {**PUBLISHED, **SMALL, **config})
+    write_checkpoint(path, {**PUBLISHED, **SMALL, **config}, tensors)
+    return path
 
 
 def load(path: Path, **told) -> BioFmExtractor:
@@ -187,6 +188,16 @@ def test_other_tensors_are_refused_by_name(tmp_path, change, words) -> None:
         load(tmp_path)
 
 
+def test_weights_in_half_precision_are_run_in_float32(folder, tmp_path) -> None:
+    """They are published in bfloat16, which the preset ``reference`` alone computes in."""
+    halves = {name: one.bfloat16() for name, one in reference().state_dict().items()}
+    write(tmp_path, halves)
+
+    for preset, dtype in (("masked", torch.float32), ("reference", torch.bfloat16)):
+        network = load(tmp_path, preset=preset).network
+        assert {one.dtype for one in network.parameters()} == {dtype}
+
+
 def test_another_configuration_is_refused(folder, tmp_path) -> None:
     """Llama's, for one."""
     write(tmp_path, reference().state_dict(), model_type="llama")
@@ -202,7 +213,7 @@ def test_full_size() -> None:
     The published file has 528,959,288 bytes (tcztzy/evo.cpp), the rest being its header.
     """
     with torch.device("meta"):
-        network = CausalNetwork(MistralModel(MistralConfig(**PUBLISHED)), 23)
+        network = mistral_network(MistralConfig(**PUBLISHED))
     numbers = sum(one.numel() for one in network.parameters()) + 512 * 640
 
     assert numbers == 264_467_840

@@ -237,6 +237,18 @@ def test_full_size(model_id, tensors, numbers) -> None:
 # The checkpoint.
 
 
+def test_weights_in_half_precision_are_run_in_float32(tmp_path) -> None:
+    """Those of the larger model are published in bfloat16."""
+    path = checkpoint.write(
+        tmp_path / FILE, {name: one.bfloat16() for name, one in small().items()}
+    )
+
+    extractor = load(path)
+
+    assert {one.dtype for one in extractor.network.parameters()} == {torch.float32}
+    assert extractor.describe().compute_dtype == "float32"
+
+
 def test_a_file_and_its_folder_are_the_same(static) -> None:
     """Either may be named."""
     assert load(static).describe() == load(static.parent).describe()

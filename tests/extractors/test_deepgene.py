@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from types import MappingProxyType
@@ -11,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 from support.command_line import FromTheCommandLine
-from support.saved_models import VOCABULARY, shaken, write_byte_pairs
+from support.native_checkpoint import shaken, write_checkpoint
+from support.published_bert import write_base_tokenizer
 from torch.nn import functional
 from transformers import RoFormerConfig, RoFormerForMaskedLM
 
@@ -41,7 +41,7 @@ PUBLISHED = {
     "norm_type": "layer_norm",
 }
 SMALL = {
-    "vocab_size": len(VOCABULARY),
+    "vocab_size": 13,
     "hidden_size": 32,
     "embedding_size": 32,
     "num_hidden_layers": 2,
@@ -63,9 +63,8 @@ def published_tensors() -> dict[str, torch.Tensor]:
 
 
 def write(path: Path, tensors: dict[str, torch.Tensor], **config) -> Path:
-    torch.save(tensors, path / "pytorch_model.bin")
-    (path / "config.json").write_text(json.dumps({**PUBLISHED, **SMALL, **config}), "utf-8")
-    write_byte_pairs(path / "tokenizer.json")
+    write_checkpoint(path, {**PUBLISHED, **SMALL, **config}, tensors, torch_file=True)
+    write_base_tokenizer(path, at_white_space=True)
     return path
 
 

@@ -17,7 +17,7 @@ from transformers import EsmConfig, EsmForMaskedLM, EsmTokenizer
 
 from geneb.errors import InputError
 from geneb.extractors.base import LAST, Batch
-from geneb.extractors.esm import EsmExtractor, _own_name, esm_network
+from geneb.extractors.esm import EsmExtractor, esm_network, own_name
 from geneb.extractors.nucleotide_tokenizer import read_nucleotide_tokenizer
 from geneb.extractors.options import ModelOptions
 from geneb.extractors.registry import models
@@ -279,7 +279,7 @@ def test_the_full_size_fits_the_published_names(width, inner, layers, positions,
     )
     published = published_shapes(width, inner, layers, positions)
 
-    assert_full_size(lambda: esm_network(config), published, _own_name, count)
+    assert_full_size(lambda: esm_network(config), published, own_name, count)
 
 
 def test_the_registry_names_both():

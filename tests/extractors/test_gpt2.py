@@ -12,7 +12,7 @@ from support.native_checkpoint import bpe_tokenizer, seeded
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from geneb.errors import InputError
-from geneb.extractors.gpt2 import Gpt2Extractor, _own_name, gpt2_network
+from geneb.extractors.gpt2 import Gpt2Extractor, gpt2_network, own_name
 from geneb.extractors.options import ModelOptions
 from geneb.extractors.registry import models
 
@@ -126,7 +126,7 @@ def test_the_full_size_fits_the_published_names():
     )
 
     assert len(published) == 148
-    assert_full_size(lambda: gpt2_network(config), published, _own_name, 694_290_432 // 4)
+    assert_full_size(lambda: gpt2_network(config), published, own_name, 694_290_432 // 4)
 
 
 def test_the_registry_names_both():

@@ -108,13 +108,24 @@ def test_small_files_cannot_ask_for_much_memory(monkeypatch) -> None:
         read_float_constants(b"".join(filled), "graph.pb")
 
 
-def test_very_many_nodes_are_refused(monkeypatch) -> None:
-    """The number of nodes has a limit, whatever they are."""
-    monkeypatch.setattr(graphdef, "MAX_NODES", 3)
+@pytest.mark.parametrize(
+    "data",
+    [
+        write.node("n", None) * 4,
+        write.number(15, 0) * 10,
+        write.message(1, write.number(15, 0) * 10),
+        write.node("n", write.message(2, write.message(2, b"") * 10)),
+        write.node("n", b"\x2d\0\0\x80\x3f" * 10),
+    ],
+    ids=["nodes", "of the graph", "of a node", "dimensions", "single numbers"],
+)
+def test_very_many_fields_are_refused(monkeypatch, data) -> None:
+    """Two bytes are a field, and a hundred times as much in memory: there is one limit for all."""
+    monkeypatch.setattr(graphdef, "MAX_FIELDS", 9)
 
     read_float_constants(write.node("n", None) * 3, "graph.pb")
-    with pytest.raises(InputError, match="more than 3 nodes"):
-        read_float_constants(write.node("n", None) * 4, "graph.pb")
+    with pytest.raises(InputError, match="more than 9 fields"):
+        read_float_constants(data, "graph.pb")
 
 
 @given(st.binary(max_size=200))

@@ -109,21 +109,27 @@ def test_files_that_hold_are_kept(tmp_path):
     files = {"config.json": b"{}", "model.safetensors": b"weights"}
     known = {name: stated(content).model_dump() for name, content in files.items()}
     with serve_hub("some/model", COMMIT, files) as hub:
-        done = subprocess.run(
-            [sys.executable, "-c", FETCH, COMMIT, json.dumps(known)],
-            env={
-                **os.environ,
-                "HF_ENDPOINT": hub.url,
-                "HF_HOME": str(tmp_path),
-                "HF_HUB_CACHE": str(tmp_path / "hub"),
-                "HF_HUB_OFFLINE": "0",
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+
+        def fetch():
+            return subprocess.run(
+                [sys.executable, "-c", FETCH, COMMIT, json.dumps(known)],
+                env={
+                    **os.environ,
+                    "HF_ENDPOINT": hub.url,
+                    "HF_HOME": str(tmp_path),
+                    "HF_HUB_CACHE": str(tmp_path / "hub"),
+                    "HF_HUB_OFFLINE": "0",
+                },
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        done = fetch()
+    again = fetch()  # nothing answers any more
 
     assert done.returncode == 0, done.stderr
+    assert (again.returncode, again.stdout) == (0, done.stdout), again.stderr
     found = {name: Path(path) for name, path in json.loads(done.stdout).items()}
     assert files == {name: path.read_bytes() for name, path in found.items()}
     assert "file 2 of 2: model.safetensors" in done.stderr

@@ -120,6 +120,16 @@ class TestNucleotideV2(EncoderFamily):
             NucleotideV2Extractor(tmp_path, ModelOptions(), limit=LIMIT)
 
 
+def test_epsilon_comes_from_the_configuration(tmp_path):
+    """That of the 3-mer model is ten million times the others'."""
+    config = PUBLISHED["50m-3mer"][0] | {"num_hidden_layers": 1, "hidden_size": 32}
+    seeded_folder(tmp_path, {"config": config}, nucleotide_v2, 1)
+    (tmp_path / "vocab.txt").write_text(nucleotide_vocabulary(3), encoding="utf-8")
+    network = NucleotideV2Extractor(tmp_path, ModelOptions(), limit=LIMIT).network
+
+    assert {part.eps for name, part in network.named_modules() if name.endswith("norm")} == {1e-5}
+
+
 def test_hidden_states_are_the_references(root, tmp_path):
     """On a checkpoint of the published layout, drawn from the seed that is named there."""
     figures = golden(root, "nucleotide_v2")

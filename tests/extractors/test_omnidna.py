@@ -10,7 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.command_line import FromTheCommandLine
-from support.saved_models import VOCABULARY, write_byte_pairs, write_safetensors
+from support.native_checkpoint import write_checkpoint
+from support.published_bert import write_base_tokenizer
 from torch.nn import functional
 
 from geneb.errors import InputError
@@ -24,6 +25,7 @@ from geneb.testing.extractors import ExtractorContract, bases
 LIMIT = 40
 WIDTH, HEADS, LAYERS = 32, 4, 2
 KINDS = ("default", "rms")
+ROWS = 13  # five special tokens, four bases, four pairs
 
 
 def config(kind: str, **changes) -> dict:
@@ -39,7 +41,7 @@ def config(kind: str, **changes) -> dict:
         "block_type": "sequential",
         "clip_qkv": None,
         "d_model": WIDTH,
-        "embedding_size": len(VOCABULARY),
+        "embedding_size": ROWS,
         "include_bias": False,
         "layer_norm_type": kind,
         "layer_norm_with_affine": kind == "rms",
@@ -53,7 +55,7 @@ def config(kind: str, **changes) -> dict:
         "rope": True,
         "rope_full_precision": True,
         "scale_logits": False,
-        "vocab_size": len(VOCABULARY),
+        "vocab_size": ROWS,
         "weight_tying": True,
         **changes,
     }
@@ -66,7 +68,7 @@ def published_tensors(kind: str) -> dict[str, torch.Tensor]:
     def normal(*shape: int) -> torch.Tensor:
         return 0.2 * torch.randn(shape, generator=generator)
 
-    found = {"model.transformer.wte.weight": 5 * normal(len(VOCABULARY), WIDTH)}
+    found = {"model.transformer.wte.weight": 5 * normal(ROWS, WIDTH)}
     for layer in range(LAYERS):
         prefix = f"model.transformer.blocks.{layer}."
         found |= {
@@ -84,8 +86,8 @@ def published_tensors(kind: str) -> dict[str, torch.Tensor]:
 
 
 def write(path: Path, kind: str, tensors: dict[str, torch.Tensor], **changes) -> Path:
-    write_safetensors(path, tensors, config(kind, **changes))
-    write_byte_pairs(path / "tokenizer.json")
+    write_checkpoint(path, config(kind, **changes), tensors)
+    write_base_tokenizer(path, at_white_space=True)
     return path
 
 
@@ -234,11 +236,8 @@ def test_full_size(tmp_path, kind, width, file_bytes) -> None:
 
     Their sizes are in tcztzy/evo.cpp.
     """
-    write_safetensors(
-        tmp_path,
-        {"nothing": torch.zeros(1)},
-        config(kind, d_model=width, n_heads=16, n_layers=16, embedding_size=4096),
-    )
+    said = config(kind, d_model=width, n_heads=16, n_layers=16, embedding_size=4096)
+    write_checkpoint(tmp_path, said, {"nothing": torch.zeros(1)})
     checkpoint = Checkpoint(tmp_path)
     with torch.device("meta"):
         network = network_builder(checkpoint, Config(checkpoint))()

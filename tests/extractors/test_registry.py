@@ -93,12 +93,12 @@ def test_a_baseline_is_loaded_by_its_id(model_id):
 
 
 def test_an_unknown_model_gets_suggestions():
-    """The near ones first, and then all."""
+    """The near ones, and where all are listed."""
     with pytest.raises(InputError) as caught:
         load("kmer66")
 
     assert "did you mean kmer6" in caught.value.fix
-    assert "onehot128" in caught.value.expected
+    assert "geneb model list --runnable" in caught.value.expected
 
 
 def test_a_model_without_weights_takes_none():

@@ -246,9 +246,12 @@ class RotaryFamily(NativeFamily):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
     def test_the_base_of_rotary_positions_is_the_configuration_s(self):
-        """A new version that knows another name only would fall back to 10,000."""
+        """A new version that knows another name only would fall back to 10,000.
+
+        That is what configurations without a base mean.
+        """
         width = self.config["hidden_size"] // self.config["num_attention_heads"]
-        expected = self.config["rope_theta"] ** -(np.arange(0, width, 2) / width)
+        expected = self.config.get("rope_theta", 10_000.0) ** -(np.arange(0, width, 2) / width)
 
         frequencies = self.make().network.model.rotary_emb.inv_freq
 

@@ -27,6 +27,17 @@ def seeded(model_class: type, config: Any) -> torch.nn.Module:
     return model
 
 
+def shaken(model: torch.nn.Module) -> torch.nn.Module:
+    """Return a model whose norms are random too: noise about one where they have ones."""
+    generator = torch.Generator().manual_seed(SEED)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "embed_positions" not in name:  # sines and cosines, never trained
+                noise = 0.2 * torch.randn(weight.shape, generator=generator)
+                weight.copy_(weight.mean().round() + noise)
+    return model.eval()
+
+
 def write_checkpoint(
     folder: Path,
     config: Mapping[str, Any],

@@ -18,7 +18,7 @@ ALPHABET = "ACGTN"
 UNKNOWN = ALPHABET.index("N")
 PADDING = len(ALPHABET)
 TOKENS = {letter: token for token, base in enumerate(ALPHABET) for letter in (base, base.lower())}
-LIMIT = 512
+LIMIT = 256
 DIM = 64
 HEADS = 4
 LAYERS = 2
@@ -29,7 +29,7 @@ class TinyTorchEncoder(Extractor):
     """Letters as tokens, learnt positions, masked attention and a masked mean in float32.
 
     Letters other than A, C, G and T of either case are N; an empty sequence is zeros; what is
-    longer than 512 letters is cut at the right.
+    longer than 256 letters is cut at the right.
     """
 
     name = "tiny-torch"

@@ -1,9 +1,10 @@
 """Time the embedding of a task against the published way of doing it, with the same weights.
 
-    python tools/measure/embed.py DATA --task ID [--rows 256]
+    python tools/measure/embed.py DATA --task ID [ID ...] [--rows 256]
         [--model ID --weights FOLDER | --made 512x6] [--device cpu] [--threads 1]
 
-Four ways take turns in one process, on the same rows and on one network:
+Rows are spread over each file. Of several tasks they take turns, one of each: lengths as mixed as
+those of the tasks are. Four ways take turns in one process, on the same rows and on one network:
 
 - geneb: tokenised, each distinct row once, in buckets of one padded length under the budget;
 - the forward pass alone: the very same batches, tokenised and padded beforehand, not pooled;
@@ -33,7 +34,7 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import EsmConfig, EsmModel
 
-from geneb.base import env
+from geneb.base import canonical, env
 from geneb.embedding.batches import plan_batches
 from geneb.embedding.canary import relative_difference, tolerance
 from geneb.embedding.engine import Engine
@@ -84,6 +85,21 @@ def load_extractor(options):
         make_weights(Path(folder), dim, layers)
         told = ModelOptions(device=options.device)
         return EsmExtractor(Path(folder), told, limit=LIMIT), f"random network, {options.made}"
+
+
+def take_turns(folder, tasks, rows):
+    """Return train sequences of the tasks in turns, spread over each file.
+
+    What stands in a file by class or length is all there.
+    """
+    each = rows // len(tasks)
+    columns = []
+    for task in tasks:
+        sequences = read_task(folder / f"{task}.csv", ["train"]).splits["train"].sequences
+        columns.append(
+            [sequences[row] for row in np.linspace(0, len(sequences) - 1, each, dtype=int)]
+        )
+    return [sequence for turn in zip(*columns, strict=True) for sequence in turn]
 
 
 def by_geneb(engine, sequences, row_ids):
@@ -158,7 +174,7 @@ def timed(device, function, *args):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--task", required=True)
+    parser.add_argument("--task", required=True, nargs="+", metavar="ID")
     parser.add_argument("--rows", type=int, default=256)
     parser.add_argument("--rows-at-limit", type=int, default=16)
     parser.add_argument("--model")
@@ -176,11 +192,8 @@ def main():
     options = parse()
     torch.set_num_threads(options.threads)
     extractor, name = load_extractor(options)
-    split = read_task(options.data / f"{options.task}.csv", ["train"]).splits["train"]
-    # Spread over the file, so that what stands in it by class or length is all there.
-    chosen = np.linspace(0, len(split.sequences) - 1, options.rows).astype(int)
-    sequences = [split.sequences[row] for row in chosen]
-    row_ids = np.ascontiguousarray(split.row_ids[chosen])
+    sequences = take_turns(options.data, options.task, options.rows)
+    row_ids = canonical.row_ids(sequences)
     few = sequences[: options.rows_at_limit]
     engine = Engine(extractor, options.batch_tokens)
     batches = padded_batches(engine, sequences, row_ids)
@@ -204,8 +217,9 @@ def main():
     print(", ".join([env.processor(), *(f"{package} {got}" for package, got in installed.items())]))
     print(f"device {options.device}, {options.threads} thread(s); {name}")
     lengths = [item.length for item in engine.prepare(sequences)]
+    print(", ".join(options.task))
     print(
-        f"{options.task}: {len(sequences)} rows ({len(np.unique(owners(row_ids)))} distinct) of "
+        f"{len(sequences)} rows ({len(np.unique(owners(row_ids)))} distinct) of "
         f"{min(map(len, sequences))} to {max(map(len, sequences))} letters, {min(lengths)} to "
         f"{max(lengths)} tokens; budget {options.batch_tokens} tokens"
     )
