@@ -149,12 +149,25 @@ def leaderboard_show(place):
     return geneb("leaderboard", "show", write_submission(place, document), "--json")
 
 
+def analyze_protocols(place):
+    broken = random_task()
+    broken.train_labels[:] = 0
+    store = write_store(place / "s.zarr", {"bad": broken})
+    return geneb("analyze", "protocols", store, "--json")
+
+
+def analyze_backends(place):
+    store = write_store(place / "s.zarr", {"own": random_task()})
+    args = ("--tasks", "own", "--backends", "sklearn,torch:cpu", "--json")
+    return geneb("analyze", "backends", store, *args, "--out", place / "calibration.json")
+
+
 CASES = {
     function.__name__.replace("_", " "): function
     for function in (
         doctor, embed, probe, submission_validate, submission_reproduce, store_info, store_verify,
         store_reproduce, task_list, task_show, leaderboard_show, model_list, model_show,
-        model_fetch,
+        model_fetch, analyze_protocols, analyze_backends,
     )
 }  # fmt: skip
 

@@ -36,7 +36,7 @@ class TestValidate:
         document["results"]["full"][SOME[0]]["MCC"] = True
         document["meta"]["url"] = "x"
         bad = write_submission(tmp_path, document)
-        done = run("validate", good, bad, tmp_path / "none.json")
+        done = geneb("submission", "validate", good, bad, tmp_path / "none.json", fresh=True)
 
         assert done.code == 1
         assert f"{good}: valid" in done.out

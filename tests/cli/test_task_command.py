@@ -15,7 +15,7 @@ NO_DATA = {"GENEB_DATA": ""}
 
 def test_list_names_every_task_in_order():
     """Label, id and category of all 100."""
-    outcome = geneb("task", "list")
+    outcome = geneb("task", "list", fresh=True)
 
     assert outcome.code == 0, outcome.err
     header, *lines = outcome.out.splitlines()

@@ -104,7 +104,9 @@ def test_kmers_killed_at_random(server, data, tmp_path):
 def test_random_convolutions_killed_at_random(server, data, tmp_path, root):
     """A published-style extractor file, where computing is."""
     file = f"{root / 'tools' / 'measure' / 'random_convolution.py'}:RandomConvolution"
-    harness = Harness(server, ["--extractor", file], data, tmp_path, 36 << 10)
+    # A device that is given is not looked for, which would import torch in each run.
+    model = ["--extractor", file, "--device", "cpu"]
+    harness = Harness(server, model, data, tmp_path, 36 << 10)
 
     kill_at_random_moments(harness, "random convolutions")
 

@@ -24,6 +24,7 @@ def embed(root, small_data):
             "embed", "--extractor", extractor, "--data", small_data, "--available",
             "--store", store, *args,
             env={"SIGNAL_AT": str(at), "SIGNALS": signals},
+            fresh=bool(signals),
         )  # fmt: skip
 
     return run

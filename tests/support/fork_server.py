@@ -1,8 +1,8 @@
-"""Running the command line in processes that are made to fail at a chosen moment.
+"""Running the command line in forked processes, which may be made to fail at a chosen moment.
 
 Run as a script this is the server: it imports the program once, and forks a real process for
-each run that is asked for, so that hundreds of them are killed in the time that starting
-interpreters would take. It never uses the program itself, hence has no threads to lose in a fork.
+each run that is asked for, so that hundreds of them end in the time that starting interpreters
+would take. It never uses the program itself, hence has no threads to lose in a fork.
 A run may be killed after so many seconds, or right before its n-th change to the file system; may
 have blocks of a few kilobytes, so that small data makes many of them; and may find its disk full
 or its folders read-only.
@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import resource
+import runpy
 import signal
 import subprocess
 import sys
@@ -29,11 +30,18 @@ MODULES = (
     "geneb.cli.console",
     "geneb.cli.embed",
     "geneb.cli.store",
+    "geneb.diagnosis",
+    "geneb.embedding.reproduce",
     "geneb.embedding.run",
     "geneb.extractors.kmer",
     "geneb.extractors.published",
+    "geneb.probing.run",
+    "geneb.reporting.build",
+    "geneb.reporting.reproduce",
     "geneb.stores.verify",
     "numpy.ma",
+    "rich.progress",
+    "rich.table",
     "threadpoolctl",
 )
 # Called once beforehand: their results are kept, and take a good part of a short run's time.
@@ -41,6 +49,7 @@ WARM = ("geneb.benchmark.spec:load_spec", "geneb.embedding.record:installed_vers
 KILLED = -signal.SIGKILL
 _CHANGES = frozenset({"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "os.link"})
 _POLL_SECONDS = 0.0005
+_LONGEST_SECONDS = 300
 _CAPABILITY_VERSION = 0x20080522
 _OVERRIDES_OF_PERMISSIONS = 0b110  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
 
@@ -69,6 +78,25 @@ class Trouble:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a run takes place; otherwise where the server stands.
+
+    Attributes
+    ----------
+    folder
+        The working directory.
+    variables
+        The whole environment. One that is read when a library is imported comes too late.
+    script
+        Path of a script that takes the arguments, in the place of ``geneb``.
+    """
+
+    folder: str
+    variables: dict[str, str]
+    script: str | None = None
+
+
+@dataclass(frozen=True)
 class Run:
     """How a run ended.
 
@@ -93,7 +121,7 @@ class Run:
 
 
 class ForkServer:
-    """Runs geneb in forked processes.
+    """Runs geneb in forked processes; the server is started by the first run.
 
     Parameters
     ----------
@@ -105,33 +133,47 @@ class ForkServer:
 
     def __init__(self, folder: Path, *modules: str) -> None:
         self._folder = folder
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, *MODULES, *modules],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            # A pool of threads would not survive the fork, and is slow beside other tests.
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-        )
+        self._modules = modules
+        self._started: subprocess.Popen[str] | None = None
+
+    @property
+    def _process(self) -> subprocess.Popen[str]:
+        if self._started is None:
+            self._started = subprocess.Popen(
+                [sys.executable, __file__, *MODULES, *self._modules],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                # A pool of threads would not survive the fork, and is slow beside other tests.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            )
+        return self._started
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._process.stdin.close()
-        self._process.wait(timeout=60)
-        self._process.stdout.close()
+        if self._started is not None:
+            self._started.stdin.close()
+            self._started.wait(timeout=60)
+            self._started.stdout.close()
 
-    def run(self, *args: object, trouble: Trouble = Trouble()) -> Run:
+    def run(
+        self, *args: object, trouble: Trouble | None = Trouble(), place: Place | None = None
+    ) -> Run:
         """Run ``geneb`` with arguments."""
-        return self.run_all([args], trouble)[0]
+        return self.run_all([args], trouble, place)[0]
 
     def run_all(
         self,
         commands: Sequence[Sequence[object]],
-        trouble: Trouble = Trouble(),
+        trouble: Trouble | None = Trouble(),
+        place: Place | None = None,
     ) -> list[Run]:
-        """Run several commands at once, and wait for all."""
+        """Run several commands at once, and wait for all.
+
+        Without even an empty `trouble` a run is left wholly alone, and its changes are not known.
+        """
         runs = [
             {
                 "args": [str(arg) for arg in args],
@@ -139,7 +181,11 @@ class ForkServer:
             }
             for i, args in enumerate(commands)
         ]
-        request = {"runs": runs, "trouble": asdict(trouble)}
+        request = {
+            "runs": runs,
+            "trouble": trouble and asdict(trouble),
+            "place": place and asdict(place),
+        }
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         replies = json.loads(self._process.stdout.readline())
@@ -160,21 +206,23 @@ def serve(modules: Sequence[str]) -> None:
         getattr(importlib.import_module(module), name)()
     for line in sys.stdin:
         request = json.loads(line)
-        trouble = Trouble(**request["trouble"])
+        trouble = request["trouble"] and Trouble(**request["trouble"])
+        place = request["place"] and Place(**request["place"])
         began = time.monotonic()
-        children = [_fork(run, trouble) for run in request["runs"]]
+        children = [_fork(run, trouble, place) for run in request["runs"]]
+        kill_after = trouble and trouble.kill_after
         replies = []
         for child in children:
-            status = _wait(child, trouble.kill_after and began + trouble.kill_after)
+            status = _wait(child, kill_after and began + kill_after)
             code = os.waitstatus_to_exitcode(status)
             replies.append({"code": code, "seconds": time.monotonic() - began})
         print(json.dumps(replies), flush=True)  # noqa: T201 - the answer
 
 
-def _fork(run: dict[str, Any], trouble: Trouble) -> int:
+def _fork(run: dict[str, Any], trouble: Trouble | None, place: Place | None) -> int:
     child = os.fork()
     if child == 0:
-        _be_the_child(run, trouble)
+        _be_the_child(run, trouble, place)
     return child
 
 
@@ -191,15 +239,25 @@ def _wait(child: int, end: float | None) -> int:
         time.sleep(_POLL_SECONDS)
 
 
-def _be_the_child(run: dict[str, Any], trouble: Trouble) -> NoReturn:
+def _be_the_child(run: dict[str, Any], trouble: Trouble | None, place: Place | None) -> NoReturn:
     code = 70
     try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, name in ((1, "out"), (2, "err")):
             os.dup2(_open_new(run[name]), number)
-        _meet(trouble, _open_new(run["log"]))
-        importlib.import_module("geneb.cli").main(run["args"])
+        log = _open_new(run["log"])
+        if place is not None:
+            _go_to(place)
+        if trouble is not None:
+            _meet(trouble, log)
+        if place is not None and place.script is not None:
+            sys.argv = [place.script, *run["args"]]
+            runpy.run_path(place.script, run_name="__main__")
+        else:
+            importlib.import_module("geneb.cli").main(run["args"])
+        code = 0
     except SystemExit as stop:
-        code = stop.code
+        code = _exit_code(stop)
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
@@ -208,8 +266,28 @@ def _be_the_child(run: dict[str, Any], trouble: Trouble) -> NoReturn:
         os._exit(code)
 
 
+def _exit_code(stop: SystemExit) -> int:
+    """Do with a status what an interpreter does at its end."""
+    if stop.code is None or isinstance(stop.code, int):
+        return stop.code or 0
+    sys.stderr.write(f"{stop.code}\n")
+    return 1
+
+
 def _open_new(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+
+def _go_to(place: Place) -> None:
+    """Stand where ``python -m geneb`` would, as far as a process can that runs already."""
+    signal.alarm(_LONGEST_SECONDS)
+    os.chdir(place.folder)
+    os.environ.clear()
+    os.environ.update(place.variables)
+    paths = filter(None, place.variables.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[0] = place.folder  # was that of this file
+    sys.path[1:1] = paths
+    importlib.invalidate_caches()
 
 
 def _meet(trouble: Trouble, log: int) -> None:

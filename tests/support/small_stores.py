@@ -122,6 +122,14 @@ def replace_task(path: Path, task_id: str, arrays: Arrays) -> None:
         write_task(writer, task_id, _content(task_id, arrays))
 
 
+def damage_block(store: Path, task: str) -> None:
+    """Flip a bit of a task's test embeddings."""
+    block = store / "tasks" / task / "test/embeddings/c.0.0"
+    content = bytearray(block.read_bytes())
+    content[11] ^= 4
+    block.write_bytes(content)
+
+
 def _content(task_id: str, arrays: Arrays) -> TaskContent:
     splits = {
         "train": (arrays.train, arrays.train_labels),

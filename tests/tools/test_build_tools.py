@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
-from support.command import geneb
+from support.command import geneb, run_script
 from support.contributions import write_spec_tasks
 from support.submissions import submission, write_submission
 
@@ -17,19 +15,13 @@ TASKS = load_spec().task_ids[:2]
 
 
 def script(root, name, *args):
-    return subprocess.run(
-        [sys.executable, root / "tools" / name, *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return run_script(root / "tools" / name, *args)
 
 
 def test_build_leaderboard_takes_the_command_s_options(root):
     """The committed tables hold."""
     done = script(root, "build_leaderboard.py", "--check")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
 
 
 @pytest.fixture(scope="module")
@@ -56,22 +48,22 @@ def test_a_submission_against_the_published_runner_s_files(root, raw, tmp_path):
     """Within the tolerance, and not beyond it."""
     path, files = raw
     same = script(root, "smoke_test_geneb.py", "--submission", path, "--raw_dir", files)
-    assert same.returncode == 0, same.stdout + same.stderr
+    assert same.code == 0, same.out + same.err
 
     document = json.loads(path.read_text(encoding="utf-8"))
     document["results"]["1shot"][TASKS[1]]["F1"] += 0.001
     changed = write_submission(tmp_path, document)
     options = ("--submission", changed, "--raw_dir", files)
     other = script(root, "smoke_test_geneb.py", *options)
-    assert other.returncode == 1
-    assert f"1shot, {TASKS[1]}, F1" in other.stdout
-    assert script(root, "smoke_test_geneb.py", *options, "--tolerance", "0.01").returncode == 0
+    assert other.code == 1
+    assert f"1shot, {TASKS[1]}, F1" in other.out
+    assert script(root, "smoke_test_geneb.py", *options, "--tolerance", "0.01").code == 0
 
     del document["results"]["1shot"][TASKS[1]]
     write_submission(tmp_path, document)
     missing = script(root, "smoke_test_geneb.py", *options)
-    assert missing.returncode == 1
-    assert "no score to compare with" in missing.stdout
+    assert missing.code == 1
+    assert "no score to compare with" in missing.out
 
 
 def test_an_end_to_end_run_against_an_earlier_one(root, demo_data, tmp_path):
@@ -85,15 +77,15 @@ def test_an_end_to_end_run_against_an_earlier_one(root, demo_data, tmp_path):
     reference = tmp_path / "out" / "results" / "kmer4"
     options = ("--data_dir", data, "--reference", reference)
     same = script(root, "smoke_test_geneb.py", *options, "--limit", 1)
-    assert same.returncode == 0, same.stdout + same.stderr
+    assert same.code == 0, same.out + same.err
     more = script(root, "smoke_test_geneb.py", *options, "--limit", 2)
-    assert more.returncode == 1
-    assert TASKS[1] in more.stdout
+    assert more.code == 1
+    assert TASKS[1] in more.out
 
 
 @pytest.mark.parametrize("options", [(), ("--submission", "x.json")])
 def test_arguments_that_do_not_belong_together(root, options):
     """Two ways to use it, one at a time."""
     done = script(root, "smoke_test_geneb.py", *options)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+    assert done.code == 2
+    assert "Traceback" not in done.err

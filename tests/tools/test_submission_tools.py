@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
-from support.command import Outcome, check_mistake
+from support.command import check_mistake, run_script
 from support.results_folders import run_info, write_legacy, write_results
 from support.submissions import submission, write_submission
 
@@ -17,15 +15,7 @@ def tool(root):
     """Run a script of tools/."""
 
     def run(name, *args):
-        done = subprocess.run(
-            [sys.executable, root / "tools" / name, *map(str, args)],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=300,
-            check=False,
-        )
-        return Outcome(done.returncode, done.stdout, done.stderr)
+        return run_script(root / "tools" / name, *args)
 
     return run
 
