@@ -138,7 +138,8 @@ class TaskResults:
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict a fit, keys in the order of `COLUMNS`."""
         origin = asdict(self.origin)
-        return [{name: {**origin, **asdict(fit)}[name] for name in COLUMNS} for fit in self.fits]
+        rows = [{**origin, **asdict(fit)} for fit in self.fits]
+        return [{name: row[name] for name in COLUMNS} for row in rows]
 
     def by_regime(self) -> dict[str, list[Fit]]:
         """Return the fits of each regime, in order."""

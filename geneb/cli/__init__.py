@@ -28,6 +28,7 @@ COMMANDS = {
     "task": "geneb.cli.task",
     "model": "geneb.cli.model",
     "leaderboard": "geneb.cli.leaderboard",
+    "analyze": "geneb.cli.analyze",
     "doctor": "geneb.cli.doctor",
 }
 

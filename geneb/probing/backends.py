@@ -12,8 +12,9 @@ import sklearn
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from geneb.base.env import cuml_accel_active
+from geneb.base.env import cuml_accel_active, processor
 from geneb.errors import InputError
+from geneb.probing import lean
 
 
 class Fitted(Protocol):
@@ -61,18 +62,65 @@ class Backend(Protocol):
     Attributes
     ----------
     name
-        Recorded with each result.
+        Recorded with each result. What stands before a colon says which backend, what stands
+        behind it where it ran.
+    packages
+        Distributions whose versions decide the numbers.
+    device
+        What it runs on.
     """
 
     name: str
+    packages: tuple[str, ...]
+    device: str
 
     def fit(self, rows: np.ndarray, labels: np.ndarray, parameters: Mapping[str, Any]) -> LinearFit:
         """Fit one probe to float32 rows of shape (n, dim) and integer labels of shape (n,)."""
 
 
+KEY_PACKAGES = ("scikit-learn", "scipy", "numpy")
+
+
 def _without_checks() -> AbstractContextManager[None]:
     """Leave out scikit-learn's checks: rows and parameters were checked once, for all fits."""
     return sklearn.config_context(assume_finite=True, skip_parameter_validation=True)
+
+
+def refuse_cuml_accel() -> None:
+    """Refuse to go on where scikit-learn's solver is no longer its own.
+
+    Raises
+    ------
+    InputError
+    """
+    if cuml_accel_active():
+        raise InputError(
+            "cuml.accel has taken over scikit-learn in this process",
+            expected="scikit-learn's own solver",
+            fix="unset CUML_ACCEL_ENABLED and do not install cuml.accel",
+        )
+
+
+def fit_quietly(estimator: LogisticRegression, rows: Any, labels: np.ndarray) -> bool:
+    """Fit without scikit-learn's checks, and return whether it converged."""
+    with _without_checks():
+        return converges(lambda: estimator.fit(rows, labels))
+
+
+def converges(fit: Callable[[], object]) -> bool:
+    """Fit, and return whether it converged: that it did not is recorded, not warned about."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    converged = True
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            converged = False
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    return converged
 
 
 class _SklearnFit:
@@ -100,43 +148,64 @@ class SklearnBackend:
     """
 
     name = "sklearn"
+    packages = KEY_PACKAGES
 
     def __init__(self) -> None:
-        if cuml_accel_active():
-            raise InputError(
-                "cuml.accel has taken over scikit-learn in this process",
-                expected="scikit-learn's own solver, which the backend sklearn stands for",
-                fix="unset CUML_ACCEL_ENABLED and do not load cuml.accel",
-            )
+        refuse_cuml_accel()
+        self.device = processor()
 
     def fit(self, rows: np.ndarray, labels: np.ndarray, parameters: Mapping[str, Any]) -> LinearFit:
         """Fit one probe; that it did not converge is recorded, not warned about."""
+        if lean.stands_in(rows.dtype, parameters):
+            return lean.solve(rows, labels, parameters)
         estimator = LogisticRegression(**parameters)
-        with _without_checks(), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            estimator.fit(rows, labels)
-        converged = True
-        for warning in caught:
-            if issubclass(warning.category, ConvergenceWarning):
-                converged = False
-            else:
-                warnings.warn_explicit(
-                    warning.message, warning.category, warning.filename, warning.lineno
-                )
-        return _SklearnFit(estimator, converged=converged)
+        return _SklearnFit(estimator, converged=fit_quietly(estimator, rows, labels))
 
 
-BACKENDS: dict[str, Callable[[], Backend]] = {SklearnBackend.name: SklearnBackend}
+def _open_torch(device: str = "auto") -> Backend:
+    from geneb.probing.torch_backend import TorchBackend
+
+    return TorchBackend(device)
+
+
+def _open_cuml() -> Backend:
+    from geneb.probing.cuml_backend import CumlBackend
+
+    return CumlBackend()
+
+
+BACKENDS: dict[str, Callable[..., Backend]] = {
+    SklearnBackend.name: SklearnBackend,
+    "torch": _open_torch,
+    "cuml": _open_cuml,
+}
+_WITH_DEVICE = ("torch",)
+
+
+def family(name: str) -> str:
+    """Return which backend a backend's name says, without the device that may follow."""
+    return name.partition(":")[0]
 
 
 def open_backend(name: str) -> Backend:
     """Return a backend, ready to fit.
+
+    Parameters
+    ----------
+    name
+        ``sklearn``, ``torch`` or ``cuml``; torch may be followed by a device, as in
+        ``torch:cuda:1``.
 
     Raises
     ------
     InputError
         If there is none of that name, or it cannot work here.
     """
-    if name not in BACKENDS:
-        raise InputError("there is no such backend", expected=", ".join(BACKENDS), found=name)
-    return BACKENDS[name]()
+    which, colon, device = name.partition(":")
+    if which not in BACKENDS or (colon and which not in _WITH_DEVICE):
+        raise InputError(
+            "there is no such backend",
+            expected=f"{', '.join(BACKENDS)}, or torch:DEVICE such as torch:cpu, torch:cuda",
+            found=name,
+        )
+    return BACKENDS[which](device) if colon else BACKENDS[which]()

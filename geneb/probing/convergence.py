@@ -48,7 +48,7 @@ def optimality(fit: LinearFit, rows: np.ndarray, labels: np.ndarray, strength: f
     for first in range(0, count, slab):
         part = rows[first : first + slab].astype(np.float64)
         scores = part @ coef.T + fit.intercept
-        residual, losses = _residuals(scores, labels[first : first + slab], fit.classes)
+        residual, losses = residuals(scores, labels[first : first + slab], fit.classes)
         weights += residual.T @ part
         intercept += residual.sum(axis=0)
         loss += losses.sum()
@@ -60,16 +60,39 @@ def optimality(fit: LinearFit, rows: np.ndarray, labels: np.ndarray, strength: f
     )
 
 
-def _residuals(
+def residuals(
     scores: np.ndarray, labels: np.ndarray, classes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return probabilities minus truth, one column a weight vector, and each row's log-loss."""
+    """Return how far predicted probabilities are from the truth, and each row's log-loss.
+
+    Parameters
+    ----------
+    scores
+        float64, shape (n, weight vectors).
+    labels, classes
+        Shapes (n,) and (K,).
+
+    Returns
+    -------
+    residual : ndarray of float64, of the scores' shape
+        Probabilities minus truth. The true class's is the sum of the others': close to 1, a
+        probability has lost the digits that tell by how much.
+    losses : ndarray of float64, shape (n,)
+        To their last digits, however small.
+    """
     vectors = scores.shape[1]
     if vectors == 1:  # one weight vector: the other class has score 0
         scores = np.hstack([np.zeros_like(scores), scores])
-    scores = scores - scores.max(axis=1, keepdims=True)
+    places = np.arange(len(scores))
+    own = places, np.searchsorted(classes, labels)
+    top = places, scores.argmax(axis=1)
+    scores = scores - scores[top][:, np.newaxis]
     powers = np.exp(scores)
-    sums = powers.sum(axis=1, keepdims=True)
-    truth = labels[:, np.newaxis] == classes
-    losses = np.log(sums[:, 0]) - scores[truth]
-    return (powers / sums - truth)[:, -vectors:], losses
+    powers[top] = 0.0
+    others = powers.sum(axis=1)
+    powers[top] = 1.0
+    losses = np.log1p(others) - scores[own]
+    powers /= (1.0 + others)[:, np.newaxis]
+    powers[own] = 0.0
+    powers[own] = -powers.sum(axis=1)
+    return powers[:, -vectors:], losses

@@ -1,4 +1,4 @@
-"""The probe of one store: which fits are missing, making them, writing them down."""
+"""The results of one store's probe: what is missing, writing it down, what failed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from geneb.base import env
 from geneb.base.progress import Progress
 from geneb.errors import Fault, GenebError, WorkError
 from geneb.probing.backends import Backend
-from geneb.probing.fit import TaskArrays, probe_task
+from geneb.probing.fit import Outcome
 from geneb.probing.folder import check_folder, open_for_writing
 from geneb.probing.protocol import Protocol
+from geneb.probing.schedule import Work
 from geneb.results import (
     Fit,
     Origin,
@@ -23,8 +25,6 @@ from geneb.results import (
     complete_regimes,
 )
 from geneb.stores import Store
-
-_KEY_PACKAGES = ("scikit-learn", "scipy", "numpy")
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,16 @@ class StoreOutcome:
         return [fit for task in self.results for fit in task.fits]
 
 
-def describe_run(store: Store, protocol: Protocol, backend: Backend) -> RunInfo:
-    """Return the run key and environment of results made of a store here and now."""
-    threads = env.blas()
+def describe_run(
+    store: Store, protocol: Protocol, backend: Backend, threads: list[dict[str, Any]]
+) -> RunInfo:
+    """Return the run key and environment of results made of a store here and now.
+
+    Parameters
+    ----------
+    threads
+        What `geneb.base.env.blas` says in the processes that fit.
+    """
     return RunInfo(
         model_id=store.model_id,
         store_fingerprint=store.fingerprint_id,
@@ -65,12 +72,13 @@ def describe_run(store: Store, protocol: Protocol, backend: Backend) -> RunInfo:
         seeds=list(protocol.seeds),
         probe=protocol.probe.describe(),
         backend=backend.name,
-        versions={name: env.version(name) or "unknown" for name in _KEY_PACKAGES},
+        versions={name: env.version(name) or "unknown" for name in backend.packages},
         blas=[row for row in threads if row.get("user_api") == "blas"],
         regimes=[regime.name for regime in protocol.regimes],
         environment={
             "versions": env.versions(),
             "processor": env.processor(),
+            "device": backend.device,
             "cores": env.cores(),
             "threads": threads,
             "cuml_accel": env.cuml_accel_active(),
@@ -79,14 +87,22 @@ def describe_run(store: Store, protocol: Protocol, backend: Backend) -> RunInfo:
 
 
 class StoreJob:
-    """The probe of one store.
+    """The probe of one store, without the fits themselves.
 
     Parameters
     ----------
+    place
+        Of this store among those that are probed.
     store, task_ids
-        What is probed, in the order in which it is done.
+        What is probed, in the order in which it is reported.
+    threads
+        See `describe_run`.
     out
         Folder for the results; None to write nothing.
+
+    Attributes
+    ----------
+    store : Store
 
     Raises
     ------
@@ -96,27 +112,31 @@ class StoreJob:
 
     def __init__(
         self,
+        place: int,
         store: Store,
         task_ids: Sequence[str],
         protocol: Protocol,
         backend: Backend,
+        threads: list[dict[str, Any]],
         out: Path | None,
         progress: Progress,
     ) -> None:
-        self._store = store
+        self.store = store
+        self._place = place
         self._task_ids = task_ids
         self._protocol = protocol
-        self._backend = backend
         self._progress = progress
-        self._info = describe_run(store, protocol, backend)
+        self._info = describe_run(store, protocol, backend, threads)
         self._out = out
         self._folder: ResultsFolder | None = None
         self._kept: dict[str, dict[str, list[Fit]]] = {}
+        self._results: dict[str, TaskResults] = {}
+        self._failures: dict[str, Fault] = {}
         if out is not None:
             check_folder(out, self._info, task_ids)
 
-    def open(self) -> None:
-        """Open the results folder and look at what is done already; before all else.
+    def open(self) -> list[Work]:
+        """Open the results folder, and return what is not done already; before all else.
 
         Raises
         ------
@@ -127,56 +147,74 @@ class StoreJob:
             self._folder, note = open_for_writing(self._out, self._info, self._task_ids)
             if note:
                 self._progress.say(note)
-        self._kept = {task_id: self._read_kept(task_id) for task_id in self._task_ids}
+        works = []
+        for task_id in self._task_ids:
+            self._kept[task_id] = self._read_kept(task_id)
+            missing = self._protocol.without(self._kept[task_id])
+            try:
+                if missing.regimes:
+                    works.append(self._describe_work(task_id, missing))
+                else:
+                    self._keep(task_id, {})
+            except GenebError as error:
+                self.fail(task_id, error)
+        return works
 
-    def fits_ahead(self) -> int:
-        """Return the number of fits that `run` makes if no task fails."""
-        return sum(self._missing(task_id).fits for task_id in self._task_ids)
+    def fitted(self, task_id: str, regime: str) -> None:
+        """Tell that one fit was made."""
+        self._progress.advance(1, f"{task_id}, {regime}")
 
-    def run(self) -> StoreOutcome:
-        """Probe every task that is not done; one that fails does not stop the others."""
-        results, failures = [], []
+    def record(self, task_id: str, outcomes: Sequence[Outcome]) -> None:
+        """Write a task's results down, beside those that an earlier run left complete."""
+        new: dict[str, list[Fit]] = {}
+        for outcome in outcomes:
+            new.setdefault(outcome.fit.regime, []).append(outcome.fit)
         try:
-            for task_id in self._task_ids:
-                try:
-                    with self._failing_alone(task_id):
-                        results.append(self._probe(task_id))
-                except GenebError as error:
-                    failures.append(_fault(error, f"{self._store.path}, task {task_id}"))
-                    self._progress.say(f"{task_id} failed: {error.problem}")
-        finally:
-            # Also of a run that was interrupted: what is done shows.
-            if self._folder is not None:
-                try:
-                    self._folder.write_summary()
-                except GenebError as error:
-                    failures.append(_fault(error, str(self._folder.path)))
+            with failing_alone(self.store.path, task_id):
+                results = self._keep(task_id, new)
+                if self._folder:
+                    self._folder.write_task(results)
+        except GenebError as error:
+            self.fail(task_id, error)
+
+    def fail(self, task_id: str, error: GenebError) -> None:
+        """Note that a task could not be probed; results of other embeddings do not outlive it."""
+        self._results.pop(task_id, None)
+        self._failures[task_id] = _fault(error, f"{self.store.path}, task {task_id}")
+        self._progress.say(f"{task_id} failed: {error.problem}")
+        if self._folder and not self._kept[task_id]:
+            with contextlib.suppress(GenebError):  # another run's results are not ours to remove
+                self._folder.remove_task(task_id)
+
+    def finish(self) -> StoreOutcome:
+        """Write the summary, also of a run that was interrupted, so that what is done shows."""
+        failures = [self._failures[name] for name in self._task_ids if name in self._failures]
+        if self._folder is not None:
+            try:
+                self._folder.write_summary()
+            except GenebError as error:
+                failures.append(_fault(error, str(self._folder.path)))
+        regimes = [regime.name for regime in self._protocol.regimes]
+        results = [
+            TaskResults.join(done.origin, {name: done.by_regime()[name] for name in regimes})
+            for name in self._task_ids
+            if (done := self._results.get(name))
+        ]
         folder = self._folder.path if self._folder else None
         return StoreOutcome(self._info, results, failures, folder)
 
-    @contextlib.contextmanager
-    def _failing_alone(self, task_id: str) -> Iterator[None]:
-        """Make what one task's numbers or size can raise a failure of that task."""
-        again = f"`geneb probe {self._store.path} --tasks {task_id}`"
-        try:
-            yield
-        except GenebError:
-            raise
-        except MemoryError as error:
-            raise WorkError(
-                "there was not enough memory to fit this task",
-                where=f"{self._store.path}, task {task_id}",
-                found=str(error) or "memory ran out",
-                fix=f"free memory or take a larger machine, then {again}",
-            ) from error
-        except (ValueError, ArithmeticError) as error:
-            raise WorkError(
-                "this task could not be fitted",
-                where=f"{self._store.path}, task {task_id}",
-                found=f"{type(error).__name__}: {error}",
-                fix=f"check its embeddings with `geneb store verify {self._store.path}`, "
-                f"then {again}",
-            ) from error
+    def _describe_work(self, task_id: str, missing: Protocol) -> Work:
+        manifest = self.store.task(task_id).manifest
+        rows = {split: stated.rows for split, stated in manifest.splits.items()}
+        return Work(
+            place=self._place,
+            task_id=task_id,
+            protocol=missing,
+            n_train=rows.get("train", 0),  # loading refuses a task without
+            n_test=rows.get("test", 0),
+            dim=manifest.dim,
+            classes=len(manifest.classes or ()),
+        )
 
     def _read_kept(self, task_id: str) -> dict[str, list[Fit]]:
         """Return the fits of each regime that an earlier run has left complete."""
@@ -195,51 +233,47 @@ class StoreJob:
         return Origin(
             model=self._info.model_id,
             store_fingerprint=self._info.store_fingerprint,
-            embeddings_digest=self._store.task(task_id).manifest.digest,
+            embeddings_digest=self.store.task(task_id).manifest.digest,
             task=task_id,
             backend=self._info.backend,
             protocol=self._info.protocol,
             run_key=self._info.key,
         )
 
-    def _missing(self, task_id: str) -> Protocol:
-        """Return the protocol narrowed to the regimes that this task still lacks."""
-        return self._protocol.without(self._kept[task_id])
+    def _keep(self, task_id: str, new: dict[str, list[Fit]]) -> TaskResults:
+        """Remember what is done of a task: what was kept, and what is new."""
+        results = TaskResults.join(self._origin(task_id), {**self._kept[task_id], **new})
+        self._results[task_id] = results
+        return results
 
-    def _probe(self, task_id: str) -> TaskResults:
-        """Return a task's results: what was kept, and what was missing."""
-        origin = self._origin(task_id)
-        done = dict(self._kept[task_id])
-        missing = self._missing(task_id)
-        if missing.regimes:
-            if self._folder and not done:
-                # Results of other embeddings must not outlive a task that fails now.
-                self._folder.remove_task(task_id)
-            for fit in self._fit(task_id, missing):
-                done.setdefault(fit.regime, []).append(fit)
-            if self._folder:
-                self._folder.write_task(TaskResults.join(origin, done))
-        asked = {one.name: done[one.name] for one in self._protocol.regimes}
-        return TaskResults.join(origin, asked)
 
-    def _fit(self, task_id: str, protocol: Protocol) -> list[Fit]:
-        # The arrays live only as long as this call: one task is in memory at a time.
-        task = self._store.task(task_id)
-        arrays = TaskArrays(
-            train=task.embeddings("train"),
-            train_labels=task.labels("train"),
-            train_row_ids=task.row_ids("train"),
-            test=task.embeddings("test"),
-            test_labels=task.labels("test"),
-            test_row_ids=task.row_ids("test"),
-        )
-        outcomes = probe_task(
-            arrays,
-            protocol,
-            self._backend,
-            fitted=lambda regime: self._progress.advance(1, f"{task_id}, {regime.name}"),
-        )
-        return [outcome.fit for outcome in outcomes]
+def how_again(path: Path, task_id: str) -> str:
+    """Return the command that probes one task again."""
+    return f"`geneb probe {path} --tasks {task_id}`"
+
+
+@contextlib.contextmanager
+def failing_alone(path: Path, task_id: str) -> Iterator[None]:
+    """Make what one task's numbers or size can raise a failure of that task."""
+    try:
+        yield
+    except MemoryError as error:
+        raise WorkError(
+            "there was not enough memory to fit this task",
+            where=f"{path}, task {task_id}",
+            found=str(error) or "memory ran out",
+            fix=f"free memory or take a larger machine, then {how_again(path, task_id)}",
+        ) from error
+    except GenebError:
+        raise
+    except (ValueError, ArithmeticError) as error:
+        raise WorkError(
+            "this task could not be fitted",
+            where=f"{path}, task {task_id}",
+            found=f"{type(error).__name__}: {error}",
+            fix=f"check its embeddings with `geneb store verify {path}`, "
+            f"then {how_again(path, task_id)}",
+        ) from error
 
 
 def _fault(error: GenebError, where: str) -> Fault:

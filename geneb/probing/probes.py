@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from geneb.probing.backends import Backend, Fitted, LinearFit, SklearnBackend
+from geneb.errors import InputError
+from geneb.probing.backends import BACKENDS, Backend, Fitted, LinearFit, family
 from geneb.probing.convergence import Optimality, optimality
 
 
@@ -21,11 +22,14 @@ class Probe(Protocol):
         Whether a fit depends on its seed beyond the rows that were drawn with it. Where it does
         not, one fit stands for all seeds of the full regime.
     backends
-        Names of the backends that can solve it.
+        Names of the backends that can solve it, without their devices.
+    row_order_matters
+        Whether predictions may change with the order of the rows fitted, beyond rounding.
     """
 
     seeded: bool
     backends: tuple[str, ...]
+    row_order_matters: bool
 
     def describe(self) -> str:
         """Return in one line all that decides what is fitted: a part of the run key."""
@@ -49,6 +53,22 @@ class Probe(Protocol):
         """Return how close the fit came to the optimum of its objective, None without one."""
 
 
+def check_backend(probe: Probe, backend: Backend) -> None:
+    """Refuse a backend that cannot solve a probe.
+
+    Raises
+    ------
+    InputError
+    """
+    if family(backend.name) not in probe.backends:
+        raise InputError(
+            "this backend cannot fit this probe",
+            where=probe.describe(),
+            expected=", ".join(probe.backends),
+            found=backend.name,
+        )
+
+
 @dataclass(frozen=True)
 class LogisticProbe:
     """Logistic regression with an L2 penalty on the rows as they are.
@@ -65,7 +85,8 @@ class LogisticProbe:
     parameters: Mapping[str, Any] = field(hash=False)
     dtype: str = "float32"
     seeded = False
-    backends = (SklearnBackend.name,)
+    backends = tuple(BACKENDS)
+    row_order_matters = True  # a solver that stops early stops elsewhere
 
     def describe(self) -> str:
         """Return the arguments, and what the rows are fitted in."""

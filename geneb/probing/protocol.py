@@ -7,6 +7,9 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from geneb.errors import InputError
+from geneb.probing.catalogue import CATALOGUE
+from geneb.probing.converged import ConvergedProbe
+from geneb.probing.own import OWN, own_probe, registered, registered_probe
 from geneb.probing.probes import LogisticProbe, Probe
 from geneb.probing.regimes import Regime, parse_regime
 
@@ -58,11 +61,19 @@ GENEB_LR_1 = Protocol(
     id="geneb-lr-1",
     probe=LogisticProbe({"C": 1.0, "solver": "lbfgs", "max_iter": 1000, "tol": 1e-4}),
 )
-PROTOCOLS = {protocol.id: protocol for protocol in (GENEB_LR_1,)}
+GENEB_LR_1_CONVERGED = Protocol(
+    id="geneb-lr-1-converged",
+    probe=ConvergedProbe(
+        start=LogisticProbe({"C": 1.0, "solver": "lbfgs", "max_iter": 100, "tol": 1e-4}),
+        tolerance=1e-8,
+    ),
+)
+PROTOCOLS = {protocol.id: protocol for protocol in (GENEB_LR_1, GENEB_LR_1_CONVERGED)}
+PROTOCOLS |= {name: Protocol(name, probe) for name, probe in CATALOGUE.items()}
 
 
 def choose_protocol(
-    protocol_id: str = GENEB_LR_1.id,
+    protocol: str | Protocol = GENEB_LR_1.id,
     regimes: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
 ) -> Protocol:
@@ -70,6 +81,8 @@ def choose_protocol(
 
     Parameters
     ----------
+    protocol
+        An id of `PROTOCOLS`, or of an installed package's protocol; or what `own_protocol` made.
     regimes
         Names, see `parse_regime`, in any order. Default is the protocol's. Other regimes are
         still the protocol: each of its values is what it would be among the others.
@@ -81,11 +94,8 @@ def choose_protocol(
     InputError
         For an unknown protocol or regime, and for seeds that are repeated or out of range.
     """
-    if protocol_id not in PROTOCOLS:
-        raise InputError(
-            "there is no such protocol", expected=", ".join(PROTOCOLS), found=protocol_id
-        )
-    protocol = PROTOCOLS[protocol_id]
+    if isinstance(protocol, str):
+        protocol = _find(protocol)
     if regimes is not None:
         protocol = replace(protocol, regimes=_order_regimes(protocol, regimes))
     if seeds is None:
@@ -96,6 +106,36 @@ def choose_protocol(
     _check_seeds(chosen)
     label = f"{protocol.id}+seeds-{'-'.join(map(str, chosen))}"
     return replace(protocol, id=label, seeds=chosen)
+
+
+def own_protocol(target: str) -> Protocol:
+    """Return the protocol of a user's own estimator, with the published regimes and seeds.
+
+    Its id says which estimator it is, and can be no other protocol's.
+
+    Parameters
+    ----------
+    target
+        ``package.module:factory``, see `geneb.probing.own.own_probe`: its code is run.
+
+    Raises
+    ------
+    InputError
+    """
+    return Protocol(f"{OWN}:{target}", own_probe(target))
+
+
+def _find(protocol_id: str) -> Protocol:
+    """Return a named protocol; no package can take the name of a built-in one."""
+    if protocol_id in PROTOCOLS:
+        return PROTOCOLS[protocol_id]
+    if protocol_id in registered():
+        return Protocol(protocol_id, registered_probe(protocol_id))
+    raise InputError(
+        "there is no such protocol",
+        expected=", ".join([*PROTOCOLS, *registered()]),
+        found=protocol_id,
+    )
 
 
 def _order_regimes(protocol: Protocol, names: Sequence[str]) -> tuple[Regime, ...]:

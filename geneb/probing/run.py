@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from geneb.base import env
 from geneb.base.progress import Progress, Silent
 from geneb.base.text import name_some
 from geneb.benchmark.spec import load_spec
 from geneb.errors import GenebError, InputError, WorkError
 from geneb.probing.backends import Backend, SklearnBackend, open_backend
+from geneb.probing.execute import run_here
 from geneb.probing.job import StoreJob, StoreOutcome
+from geneb.probing.probes import check_backend
 from geneb.probing.protocol import GENEB_LR_1, Protocol, choose_protocol
+from geneb.probing.schedule import announce, plan
+from geneb.probing.workers import Workers, threads_per_worker
 from geneb.results import COLUMNS
 from geneb.stores import Store, open_store
 from geneb.tasks.select import select
@@ -41,8 +47,9 @@ def probe(
     regimes: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
     *,
-    protocol: str = GENEB_LR_1.id,
+    protocol: str | Protocol = GENEB_LR_1.id,
     backend: str = SklearnBackend.name,
+    jobs: int = 1,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
     """Probe the embeddings of one store or several.
@@ -60,7 +67,12 @@ def probe(
     regimes, seeds
         Default is the protocol's. Other seeds give results another protocol's name.
     protocol, backend
-        Default is the published protocol on scikit-learn.
+        Default is the published protocol on scikit-learn. `geneb.probing.protocol` has others:
+        their ids in ``PROTOCOLS``, and ``own_protocol`` for an estimator of your own.
+    jobs
+        Processes. Default is 1: this one. Others are started anew and import the calling script,
+        which must call this below ``if __name__ == "__main__":``. Each has its share of the
+        cores: the number of BLAS threads is recorded and may change the last digits.
     progress
         Default is None: nothing is shown.
 
@@ -89,6 +101,7 @@ def probe(
         tasks=tasks,
         protocol=choose_protocol(protocol, regimes, seeds),
         backend=open_backend(backend),
+        jobs=jobs,
         progress=progress or Silent(),
     )
     rows = [row for one in outcomes for task in one.results for row in task.rows()]
@@ -111,8 +124,9 @@ def run_probe(
     protocol: Protocol,
     backend: Backend,
     progress: Progress,
+    jobs: int = 1,
 ) -> list[StoreOutcome]:
-    """Probe stores one after another: `probe` in parts, for whoever reports on failures itself.
+    """Probe stores: `probe` in parts, for whoever reports on failures itself.
 
     Everything that can be refused is refused before the first fit.
 
@@ -126,19 +140,37 @@ def run_probe(
     GenebError
         If nothing was started.
     """
+    if jobs < 1:
+        raise InputError("there must be a job to probe with", expected="1 or more", found=str(jobs))
+    check_backend(protocol.probe, backend)
     opened = [one if isinstance(one, Store) else open_store(one) for one in stores]
     _refuse_twins(opened, out)
     chosen = [(store, _select_tasks(store, tasks, progress)) for store in opened]
-    jobs = [
-        StoreJob(store, task_ids, protocol, backend, out, progress) for store, task_ids in chosen
-    ]
-    for job in jobs:
-        job.open()
-    progress.start(sum(job.fits_ahead() for job in jobs), "fits")
-    try:
-        return [job.run() for job in jobs]
-    finally:
-        progress.finish()
+    with contextlib.ExitStack() as stack:
+        workers = None
+        if jobs > 1:
+            paths = [store.path for store in opened]
+            threads = threads_per_worker(jobs)
+            workers = stack.enter_context(Workers(paths, backend, protocol, threads))
+        libraries = workers.libraries if workers else env.blas()
+        parts = [
+            StoreJob(place, store, task_ids, protocol, backend, libraries, out, progress)
+            for place, (store, task_ids) in enumerate(chosen)
+        ]
+        works = [work for part in parts for work in part.open()]
+        free = env.free_memory_bytes()
+        way = plan(works, jobs, free)
+        progress.say(announce(works, way, jobs, free))
+        progress.start(sum(work.protocol.fits for work in works), "fits")
+        try:
+            if workers:
+                workers.run(works, parts, way.jobs, ahead=way.ahead)
+            else:
+                run_here(works, parts, backend, ahead=way.ahead)
+        finally:
+            outcomes = [part.finish() for part in parts]
+            progress.finish()
+    return outcomes
 
 
 def _refuse_twins(stores: Sequence[Store], out: Path | None) -> None:

@@ -7,7 +7,8 @@ import pytest
 from support.small_stores import random_task
 
 from geneb.probing.backends import SklearnBackend
-from geneb.probing.convergence import optimality
+from geneb.probing.convergence import optimality, residuals
+from geneb.probing.linear import PlainFit
 from geneb.probing.protocol import GENEB_LR_1
 
 
@@ -25,10 +26,14 @@ def objective(coef, intercept, rows, labels, strength):
 def test_it_is_the_slope_of_the_objective(classes, strength):
     """Compared with differences of the objective, far from its optimum."""
     task = random_task(1, classes=classes)
-    parameters = {**GENEB_LR_1.probe.parameters, "tol": 10.0}  # stops where it starts
-    fit = SklearnBackend().fit(task.train, task.train_labels, parameters)
-    fit.coef = np.random.default_rng(0).normal(size=fit.coef.shape)
-    fit.intercept = np.random.default_rng(1).normal(size=fit.intercept.shape)
+    vectors = 1 if classes == 2 else classes
+    fit = PlainFit(
+        np.arange(classes),
+        np.random.default_rng(0).normal(size=(vectors, task.train.shape[1])),
+        np.random.default_rng(1).normal(size=vectors),
+        n_iter=0,
+        converged=False,
+    )
 
     slopes = []
     step = 1e-6
@@ -71,3 +76,27 @@ def test_slabs_change_nothing(monkeypatch):
     # Sums of 40 doubles in another order.
     assert found.gradient_norm == pytest.approx(whole.gradient_norm, rel=1e-12)
     assert found.objective == pytest.approx(whole.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("score", [30.0, 200.0, 700.0])
+@pytest.mark.parametrize("vectors", [1, 3])
+def test_what_is_left_of_a_certain_decision_keeps_its_digits(score, vectors):
+    """The residual of a row that is told apart by far is a tiny number, not zero or rounding."""
+    scores = np.zeros((1, vectors))
+    scores[0, -1] = score
+    classes = np.arange(max(2, vectors))
+
+    residual, losses = residuals(scores, classes[-1:], classes)
+
+    others = (len(classes) - 1) * np.exp(-score)  # of which a double has every digit
+    # A few operations in float64.
+    assert residual[0, -1] == pytest.approx(-others, rel=1e-12)
+    assert losses[0] == pytest.approx(others, rel=1e-12)
+
+
+def test_a_certain_mistake_costs_its_score():
+    """Nothing overflows."""
+    residual, losses = residuals(np.array([[1e6, 0.0, 0.0]]), np.array([2]), np.arange(3))
+
+    assert residual.tolist() == [[1.0, 0.0, -1.0]]
+    assert losses.tolist() == [1e6]

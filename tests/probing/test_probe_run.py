@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.plain_loop import SEEDS, plain_loop
-from support.small_stores import random_task, replace_task, write_store
+from support.small_stores import damage_block, random_task, replace_task, write_store
 
 import geneb
 from geneb.base.progress import Silent
 from geneb.errors import GenebError, InputError, NotFoundError
-from geneb.probing import job
+from geneb.probing import execute, job
 from geneb.probing.run import ProbeError
 from geneb.results import COLUMNS, ResultsFolder
 
@@ -67,14 +67,6 @@ def without_seconds(content: bytes) -> pd.DataFrame:
     return pd.read_csv(BytesIO(content)).drop(columns="seconds")
 
 
-def damage_block(store: Path, task: str) -> None:
-    """Flip a bit of a task's test embeddings."""
-    block = store / "tasks" / task / "test/embeddings/c.0.0"
-    content = bytearray(block.read_bytes())
-    content[11] ^= 4
-    block.write_bytes(content)
-
-
 def test_a_probe_returns_one_row_a_fit(store):
     """All columns; the full regime's one row has no seed."""
     frame = geneb.probe(store)
@@ -115,7 +107,7 @@ def test_the_same_probe_again_fits_nothing(store, out):
 
 def test_an_interrupted_probe_redoes_only_what_is_missing(store, out, monkeypatch):
     """Stopped in the second task; then resumed to what an uninterrupted one writes."""
-    honest = job.probe_task
+    honest = execute.probe_task
     calls = []
 
     def stop(*args, **options):
@@ -124,13 +116,13 @@ def test_an_interrupted_probe_redoes_only_what_is_missing(store, out, monkeypatc
             raise KeyboardInterrupt
         return honest(*args, **options)
 
-    monkeypatch.setattr(job, "probe_task", stop)
+    monkeypatch.setattr(execute, "probe_task", stop)
     with pytest.raises(KeyboardInterrupt):
         geneb.probe(store, out=out)
     assert list(csvs(out)) == ["a.csv"]
     assert list(ResultsFolder.open(out / "small-model").summary()["full"]) == ["a"]
 
-    monkeypatch.setattr(job, "probe_task", honest)
+    monkeypatch.setattr(execute, "probe_task", honest)
     assert fits_made(store, out) == 22
     geneb.probe(store, out=out.with_name("whole"))
     whole = csvs(out.with_name("whole"))
@@ -286,7 +278,7 @@ def test_a_task_that_fails_does_not_stop_the_others(store, out):
 )
 def test_whatever_a_fit_raises_fails_one_task(store, out, monkeypatch, error, words):
     """The failure names the task and says what to do; the others are done."""
-    honest = job.probe_task
+    honest = execute.probe_task
     calls = []
 
     def fail_second(*args, **options):
@@ -295,7 +287,7 @@ def test_whatever_a_fit_raises_fails_one_task(store, out, monkeypatch, error, wo
             raise error
         return honest(*args, **options)
 
-    monkeypatch.setattr(job, "probe_task", fail_second)
+    monkeypatch.setattr(execute, "probe_task", fail_second)
     with pytest.raises(ProbeError, match="1 tasks could not be probed") as caught:
         geneb.probe(store, out=out)
     assert set(caught.value.results["task"]) == {"a", "c"}
