@@ -120,6 +120,12 @@ def _lines(text: str) -> list[str]:
     help="The store that was probed: puts its whole fingerprint into the evidence.",
 )
 @click.option(
+    "--calibration",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What `geneb analyze backends --out` stored; scores of the backend cuml need it.",
+)
+@click.option(
     "--partial", is_flag=True, help="Write <model id>.partial.json, which is not valid, for a look."
 )
 @click.option("--force", is_flag=True, help="Replace files with other content.")
@@ -130,6 +136,7 @@ def pack(
     *,
     model_id: str | None,
     store: Path | None,
+    calibration: Path | None,
     partial: bool,
     force: bool,
     quiet: bool,
@@ -142,6 +149,7 @@ def pack(
     RESULTS may also be a folder of the published runner's results_*.json.
     """
     from geneb.cli.console import status
+    from geneb.probing.calibration import read_calibration
     from geneb.reporting.pack import Statement, write_packed
     from geneb.reporting.pack import pack as pack_results
     from geneb.stores import open_store
@@ -151,6 +159,7 @@ def pack(
         Statement(**statement),
         model_id=model_id,
         store=open_store(store) if store else None,
+        calibration=read_calibration(calibration) if calibration else None,
         partial=partial,
     )
     for path in write_packed(packed, out, force=force):

@@ -98,7 +98,8 @@ def read_leaderboard(submissions: Path, verifications: Path | None = None) -> Le
     Parameters
     ----------
     submissions
-        Folder of ``<model id>.json``; hidden files and evidence files are passed over.
+        Folder of ``<model id>.json``; hidden files are passed over. What lies beside them as
+        their evidence must be valid too: it says which backend the scores are of.
     verifications
         Folder of verification records; None for none.
 
@@ -110,7 +111,8 @@ def read_leaderboard(submissions: Path, verifications: Path | None = None) -> Le
         Naming every file that is refused, and everything that is wrong with it.
     """
     reports = validate_files(submission_files(submissions))
-    _refuse(reports, submissions)
+    evidence = [submissions / f"{report.path.stem}{EVIDENCE_ENDING}" for report in reports]
+    _refuse([*reports, *validate_files(path for path in evidence if path.exists())], submissions)
     if verifications is not None and not verifications.is_dir():
         raise NotFoundError(
             "there is no such folder of verification records", where=str(verifications)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -13,6 +14,7 @@ from geneb.base.text import name_some
 from geneb.benchmark.sizes import load_test_sizes
 from geneb.benchmark.spec import load_spec
 from geneb.errors import Fault
+from geneb.probing.calibration import Calibration, calibration_faults
 from geneb.reporting.document import json_path, show
 from geneb.reporting.submission import ModelId
 
@@ -105,6 +107,8 @@ class ProbeEvidence(_Evidence):
         Of the submission's file.
     run_key, versions, blas, environment
         As in the results folder's ``run.json``.
+    calibration
+        How far the backend's scores lie from scikit-learn's; None where nobody measured it.
     """
 
     source: Literal["probe"]
@@ -117,6 +121,7 @@ class ProbeEvidence(_Evidence):
     blas: list[dict[str, Json]]
     environment: dict[str, Json]
     tasks: dict[str, TaskEvidence]
+    calibration: Calibration | None = None
 
 
 class LegacyScores(_Strict):
@@ -170,6 +175,14 @@ def contradictions(evidence: ProbeEvidence | LegacyEvidence) -> Iterator[Fault]:
                 found=show(stated),
                 fix="probe the store again, without --protocol and --seeds",
             )
+    for fault in calibration_faults(
+        evidence.calibration,
+        backend=evidence.backend,
+        store_fingerprint=evidence.store.fingerprint_id,
+        versions=evidence.versions,
+        spec=spec,
+    ):
+        yield replace(fault, where=f"$.{fault.where}")
     store = evidence.store
     if store.fingerprint is not None and digest(store.fingerprint) != store.fingerprint_id:
         yield Fault(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from geneb.base.requirements import extras, is_met
 from geneb.benchmark.spec import ModelFacts, load_model_meta, load_spec
 from geneb.errors import InputError, NotFoundError
+from geneb.extractors.lookup import no_such_model
 from geneb.extractors.registry import Model, models
 from geneb.extractors.weights import PublishedWeights, locate, published_weights
 from geneb.reporting.entries import read_leaderboard
@@ -47,7 +47,7 @@ class ModelCard:
     presets, recipe, notes
         See `geneb.extractors.registry.Model`.
     needs, installed
-        The extra that it needs, None for none; whether that is there.
+        The extra that it needs to be run, None for none; whether that is there.
     weights
         ``none``: it has none; ``here``: on this machine; ``not here``; ``named``: those that a
         user names.
@@ -131,13 +131,8 @@ def find_card(model_id: str) -> ModelCard:
     """
     cards = {card.id: card for card in model_cards()}
     if model_id not in cards:
-        near = difflib.get_close_matches(model_id, cards, n=3)
-        raise InputError(
-            "there is no such model",
-            where=model_id[:200],
-            expected=f"one of {', '.join(cards)}",
-            fix=f"did you mean {' or '.join(near)}?" if near else "geneb model list",
-        )
+        known = {name: card.display for name, card in cards.items()}
+        raise no_such_model(model_id, known, expected="an id of `geneb model list`")
     return cards[model_id]
 
 
@@ -227,7 +222,7 @@ def _card(
         elsewhere=known.elsewhere or (facts and not hub_id and facts.weights_note) or None,
         url=facts and facts.url,
         files=_sizes(known, hub_id, revision),
-        needs=None if baseline else MODELS_EXTRA,
+        needs=None if baseline or model is None else MODELS_EXTRA,
         installed=baseline or installed,
         weights=_weights_state(name, model, baseline=baseline),
         provenance=facts and facts.provenance,

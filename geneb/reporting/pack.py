@@ -17,8 +17,10 @@ from geneb.base.text import name_some, plain
 from geneb.benchmark.spec import load_model_meta, load_spec
 from geneb.errors import InputError, NotFoundError
 from geneb.extractors.registry import models
-from geneb.reporting.evidence import FitSummary, ProbeEvidence, StoreEvidence, TaskEvidence
-from geneb.reporting.faults import listed
+from geneb.probing.calibration import Calibration, calibration_faults
+from geneb.reporting.evidence import ProbeEvidence
+from geneb.reporting.faults import listed, one_line
+from geneb.reporting.fit_evidence import probe_evidence
 from geneb.reporting.legacy import is_legacy, read_legacy
 from geneb.reporting.plausible import implausible
 from geneb.reporting.sources import results_folders
@@ -31,12 +33,10 @@ from geneb.reporting.submission import (
 from geneb.reporting.validate import SELF_REPORTED, check_claims, check_document
 from geneb.results import (
     RUN_FILE,
-    Fit,
     ResultsFolder,
     RunInfo,
     Summary,
     TaskResults,
-    complete_regimes,
     summarise,
 )
 from geneb.stores import Store
@@ -100,6 +100,7 @@ def pack(
     *,
     model_id: str | None = None,
     store: Store | None = None,
+    calibration: Calibration | None = None,
     partial: bool = False,
 ) -> list[Packed]:
     """Make submissions of results folders, and of folders with the published runner's files.
@@ -114,6 +115,8 @@ def pack(
         What to submit the published runner's results as; they do not say.
     store
         The store that was probed, to put its whole fingerprint into the evidence.
+    calibration
+        Of the backend, where that needs one.
     partial
         Whether results that lack tasks are packed too, under another file name.
 
@@ -125,20 +128,27 @@ def pack(
     old = [path for path in paths if not (path / RUN_FILE).exists() and is_legacy(path)]
     folders = [folder for path in paths if path not in old for folder in results_folders(path)]
     if len(old) + len(folders) > 1:
-        _refuse_for_several(statement, model_id, store)
+        _refuse_for_several(statement, model_id, store, calibration)
     packed = [
-        _pack_results(folder, statement, model_id, store, partial=partial) for folder in folders
+        _pack_results(folder, statement, model_id, store, calibration, partial=partial)
+        for folder in folders
     ]
     return packed + [_pack_legacy(path, statement, model_id, partial=partial) for path in old]
 
 
-def _refuse_for_several(statement: Statement, model_id: str | None, store: Store | None) -> None:
+def _refuse_for_several(
+    statement: Statement,
+    model_id: str | None,
+    store: Store | None,
+    calibration: Calibration | None,
+) -> None:
     single = {
         "--display": statement.display,
         "--params": statement.params,
         "--url": statement.url,
         "--model-id": model_id,
         "--store": store,
+        "--calibration": calibration,
     }
     if given := [name for name, value in single.items() if value is not None]:
         raise InputError(
@@ -153,6 +163,7 @@ def _pack_results(
     statement: Statement,
     model_id: str | None,
     store: Store | None,
+    calibration: Calibration | None,
     *,
     partial: bool,
 ) -> Packed:
@@ -168,7 +179,9 @@ def _pack_results(
         folder.info.model_id, statement, summary, path, partial=partial
     )
     try:
-        evidence = _probe_evidence(folder.info, results, store, text)
+        evidence = probe_evidence(
+            folder.info, results, store, calibration, submission_sha256=_sha256(text)
+        )
     except ValidationError as error:
         raise _impossible_evidence(error, path) from error
     return Packed(
@@ -250,70 +263,21 @@ def _notes(info: RunInfo, evidence: ProbeEvidence, own: Sequence[str]) -> list[s
         notes.append(
             f"these scores are of the backend {info.backend}, not {_SKLEARN}; the evidence says so"
         )
+    notes += [
+        f"this cannot be submitted: {one_line(fault)}; {fault.fix}"
+        for fault in calibration_faults(
+            evidence.calibration,
+            backend=info.backend,
+            store_fingerprint=info.store_fingerprint,
+            versions=info.versions,
+            spec=load_spec(),
+        )
+    ]
     fits = [one for task in evidence.tasks.values() for one in task.regimes.values()]
     total, converged = sum(one.fits for one in fits), sum(one.converged for one in fits)
     if converged < total:
         notes.append(f"{total - converged:,} of {total:,} fits stopped before they converged")
     return notes
-
-
-def _probe_evidence(
-    info: RunInfo, results: Sequence[TaskResults], store: Store | None, submission: str
-) -> ProbeEvidence:
-    return ProbeEvidence(
-        schema_version=SCHEMA_VERSION,
-        model_id=info.model_id,
-        submission_sha256=_sha256(submission),
-        source="probe",
-        protocol=info.protocol,
-        seeds=info.seeds,
-        backend=info.backend,
-        store=StoreEvidence(
-            fingerprint_id=info.store_fingerprint,
-            fingerprint=store.fingerprint.as_read() if store else None,
-        ),
-        run_key=info.key,
-        versions=info.versions,
-        blas=info.blas,
-        environment=info.environment,
-        tasks={
-            task.origin.task: TaskEvidence(
-                embeddings_digest=task.origin.embeddings_digest,
-                regimes={
-                    regime: _summarise_fits(fits)
-                    for regime, fits in complete_regimes(task, info.seeds).items()
-                },
-            )
-            for task in results
-        },
-    )
-
-
-def _summarise_fits(fits: Sequence[Fit]) -> FitSummary:
-    first = fits[0]
-    return FitSummary(
-        fits=len(fits),
-        n_train=first.n_train,
-        n_test=first.n_test,
-        n_classes=first.n_classes,
-        short_classes=first.short_classes,
-        unseen_classes=first.unseen_classes,
-        converged=sum(fit.converged is True for fit in fits),
-        n_iter=_largest([fit.n_iter for fit in fits], "n_iter"),
-        gradient_norm=_largest([fit.gradient_norm for fit in fits], "gradient_norm"),
-    )
-
-
-def _largest(values: Sequence[float | None], column: str) -> Any:
-    """Return the largest value; the published protocol's fits all have one."""
-    known = [value for value in values if value is not None]
-    if len(known) != len(values):
-        raise InputError(
-            "these results do not tell how their fits ended",
-            expected=f"a number in the column {column} of every fit",
-            fix="probe the store again",
-        )
-    return max(known)
 
 
 def _pack_legacy(

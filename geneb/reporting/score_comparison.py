@@ -6,14 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from geneb.benchmark.spec import load_spec
 from geneb.errors import Fault
+from geneb.probing.calibration import MACRO_TOLERANCE, TASK_TOLERANCE
 from geneb.reporting.aggregate import aggregate
 from geneb.reporting.evidence import ProbeEvidence
-from geneb.reporting.verification import (
-    MACRO_TOLERANCE,
-    TASK_TOLERANCE,
-    Comparison,
-    ScoreDifference,
-)
+from geneb.reporting.verification import Comparison, ScoreDifference
 from geneb.results import METRICS, RunInfo, Summary
 
 

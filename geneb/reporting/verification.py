@@ -35,6 +35,7 @@ from geneb.base.files import atomic_write, check_name, read_json
 from geneb.base.text import plain
 from geneb.benchmark.spec import load_spec
 from geneb.errors import InputError, NotFoundError
+from geneb.probing.calibration import MACRO_TOLERANCE, TASK_TOLERANCE
 
 MAX_RECORD_BYTES = 4 << 20
 _FAULTS_SHOWN = 8
@@ -47,10 +48,6 @@ Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Name = Annotated[str, AfterValidator(lambda name: check_name(name, "model or task"))]
 Score = Annotated[float, Field(ge=-1, le=1)]
 Bound = Annotated[float, Field(ge=0, le=1)]
-# Where kernels or versions differ, ill-conditioned fits end elsewhere: largest differences that
-# are taken for that, of one task and of a macro score, in every metric.
-TASK_TOLERANCE = 0.01
-MACRO_TOLERANCE = 0.002
 Count = Annotated[int, Field(ge=0)]
 
 

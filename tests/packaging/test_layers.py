@@ -40,11 +40,16 @@ FOR_TESTS = "geneb.testing"
 # Packages that only these modules (and what is in them) may import.
 CONFINED = {
     "click": ("geneb.cli",),
+    "cuml": ("geneb.probing.cuml_backend",),
+    "cupy": ("geneb.probing.cuml_backend",),
     "pytest": (FOR_TESTS,),
     "rich": ("geneb.cli.console",),
-    "torch": ("geneb.extractors",),
+    "torch": ("geneb.extractors", "geneb.probing.torch_backend"),
     "transformers": ("geneb.extractors",),
 }
+
+# What brings packages that cannot be installed without a GPU's libraries, hence not be looked up.
+BRINGERS = {"cuml": ["cuml-cu12"], "cupy": ["cuml-cu12"]}
 
 UNPICKLERS = ("cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve")
 
@@ -215,7 +220,7 @@ def test_what_is_imported_is_declared(root, graph):
         for lines in project["optional-dependencies"].values()
         for line in lines
     }
-    providers = packages_distributions()
+    providers = {**BRINGERS, **packages_distributions()}
 
     def undeclared(module: str, used: Import) -> bool:
         top = used.target.partition(".")[0]

@@ -125,11 +125,18 @@ def test_no_folder_and_no_submissions(tmp_path):
         read_leaderboard(tmp_path)
 
 
-def test_evidence_and_hidden_files_are_passed_over(folder):
+def test_evidence_of_nobody_and_hidden_files_are_passed_over(folder):
     """They lie beside submissions."""
-    (folder / "good.evidence.json").write_text("{}", encoding="utf-8")
+    (folder / "other.evidence.json").write_text("{}", encoding="utf-8")
     (folder / ".hidden.json").write_text("{", encoding="utf-8")
     assert [one.model_id for one in read_leaderboard(folder).entries] == ["good"]
+
+
+def test_evidence_that_is_wrong_keeps_its_submission_out(folder):
+    """It says what the scores were made with, which decides whether they belong here."""
+    (folder / "good.evidence.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"good\.evidence\.json, \$"):
+        read_leaderboard(folder)
 
 
 @pytest.mark.parametrize("claim", ["official", "verified"])

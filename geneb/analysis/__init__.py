@@ -1,0 +1,1 @@
+"""What can be learnt from stores and results: one module a question."""
