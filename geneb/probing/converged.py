@@ -9,7 +9,7 @@ import numpy as np
 from geneb.probing.backends import Backend, Fitted, LinearFit
 from geneb.probing.convergence import Optimality
 from geneb.probing.linear import PlainFit
-from geneb.probing.newton import finish
+from geneb.probing.newton import finish, finish_bytes
 from geneb.probing.probes import LogisticProbe
 
 
@@ -48,6 +48,10 @@ class ConvergedProbe:
         """Fit; a seed changes nothing, nor does the order of the rows but for rounding."""
         start = self.start.fit(rows, labels, seed, backend)
         return finish(start, rows, labels, self.start.parameters["C"], self.tolerance)
+
+    def working_bytes(self, n_train: int, dim: int, vectors: int) -> int:
+        """Return the bytes of the start, and of Newton's matrix, basis and factors."""
+        return self.start.working_bytes(n_train, dim, vectors) + finish_bytes(n_train, dim, vectors)
 
     def optimality(self, fit: Fitted, rows: np.ndarray, labels: np.ndarray) -> Optimality:
         """Return the objective and its gradient, in float64."""

@@ -11,7 +11,6 @@ these are stood in for; `geneb.probing.backends` turns to scikit-learn itself fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,40 +18,14 @@ import scipy.optimize
 import sklearn
 from sklearn._loss import HalfBinomialLoss, HalfMultinomialLoss
 
+from geneb.probing.linear import PlainFit
+
 COMPARED = ("1.9.0", "1.9.1")
 """Versions of scikit-learn whose bits these are; those of 1.8 are others."""
 
 _ARGUMENTS = {"C", "solver", "max_iter", "tol"}
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Where the optimiser ended.
-
-    Attributes
-    ----------
-    classes
-        shape (K,), ascending.
-    coef
-        Of the rows' dtype, shape (K, dim), or (1, dim) for two classes.
-    intercept
-        Of the rows' dtype, shape (K,) or (1,).
-    """
-
-    classes: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
-    n_iter: int
-    converged: bool
-
-    def predict(self, rows: np.ndarray) -> np.ndarray:
-        """Return the predicted label of each row: shape (n,)."""
-        scores = rows @ self.coef.T + self.intercept
-        if scores.shape[1] == 1:
-            return self.classes[(scores[:, 0] > 0).astype(np.intp)]
-        return self.classes[scores.argmax(axis=1)]
 
 
 def stands_in(dtype: np.dtype, parameters: Mapping[str, Any]) -> bool:
@@ -65,7 +38,7 @@ def stands_in(dtype: np.dtype, parameters: Mapping[str, Any]) -> bool:
     )
 
 
-def solve(rows: np.ndarray, labels: np.ndarray, parameters: Mapping[str, Any]) -> Solution:
+def solve(rows: np.ndarray, labels: np.ndarray, parameters: Mapping[str, Any]) -> PlainFit:
     """Fit a logistic regression with an L2 penalty by lbfgs.
 
     Parameters
@@ -76,6 +49,11 @@ def solve(rows: np.ndarray, labels: np.ndarray, parameters: Mapping[str, Any]) -
         Integers, shape (n,), of at least two classes.
     parameters
         C, solver, max_iter and tol of LogisticRegression.
+
+    Returns
+    -------
+    PlainFit
+        Of the rows' dtype.
     """
     rows = np.ascontiguousarray(rows)
     classes, places = np.unique(labels, return_inverse=True)
@@ -97,7 +75,7 @@ def solve(rows: np.ndarray, labels: np.ndarray, parameters: Mapping[str, Any]) -
     )
     # The layout that scikit-learn leaves: the order in which products are added up hangs on it.
     solution = found.x.reshape((vectors, -1), order="F").astype(rows.dtype)
-    return Solution(
+    return PlainFit(
         classes=classes,
         coef=solution[:, :-1] if vectors > 1 else solution[0, :-1][np.newaxis],
         intercept=solution[:, -1],

@@ -1,4 +1,4 @@
-"""A fitted linear classifier as plain arrays: what every backend but scikit-learn's hands back."""
+"""A fitted linear classifier as plain arrays: what a solver hands back."""
 
 from __future__ import annotations
 

@@ -78,6 +78,31 @@ def finish(
     return PlainFit(fit.classes, fit.coef, fit.intercept, fit.n_iter, converged=reached)
 
 
+def finish_bytes(n_train: int, dim: int, vectors: int) -> int:
+    """Return the most memory that `finish` takes, in bytes, besides the rows it is given.
+
+    Parameters
+    ----------
+    n_train, dim
+        Shape of the rows.
+    vectors
+        Weight vectors: one for each class, or one for two classes.
+    """
+    span = n_train < dim
+    inner = min(n_train, dim) + 1
+    matrix = 8 * n_train * inner
+    # The rows' transpose in float64, its QR factors and LAPACK's copy of it.
+    basis = 4 * 8 * n_train * dim if span else 0
+    factors = _factors_of(inner, vectors) + 1  # and the one that is being made
+    slabs = 2 * min(_SLAB_BYTES, matrix)
+    return matrix + basis + 8 * inner**2 * factors + slabs
+
+
+def _factors_of(dim: int, vectors: int) -> int:
+    """Return how many factors there may be: one a weight vector if memory allows, or one."""
+    return vectors if 8 * vectors * dim**2 <= _FACTOR_BYTES else 1
+
+
 def _pose(
     rows: np.ndarray, labels: np.ndarray, classes: np.ndarray, strength: float
 ) -> tuple[np.ndarray | None, _Objective]:
@@ -168,7 +193,7 @@ class _Objective:
         """
         size = np.abs(state.residual)
         bends = size * (1 - size)  # p (1 - p), whichever class is the true one
-        if bends.shape[1] * self.matrix.shape[1] ** 2 * 8 > _FACTOR_BYTES:
+        if _factors_of(self.matrix.shape[1], bends.shape[1]) == 1:
             bends = bends.mean(axis=1, keepdims=True)
         return [self._factor(bends[:, place]) for place in range(bends.shape[1])]
 

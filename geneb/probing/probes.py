@@ -25,6 +25,9 @@ class Probe(Protocol):
         Names of the backends that can solve it, without their devices.
     row_order_matters
         Whether predictions may change with the order of the rows fitted, beyond rounding.
+
+    A method ``working_bytes(n_train, dim, vectors)`` may say how much memory a fit takes that
+    grows with its rows; a probe without one is taken to copy them in float64.
     """
 
     seeded: bool
@@ -99,6 +102,11 @@ class LogisticProbe:
         """Fit with all classes at once; a seed changes nothing."""
         del seed
         return backend.fit(rows.astype(self.dtype, copy=False), labels, self.parameters)
+
+    def working_bytes(self, n_train: int, dim: int, vectors: int) -> int:
+        """Return the bytes of a copy of the rows, where one is made."""
+        del vectors
+        return 0 if self.dtype == "float32" else np.dtype(self.dtype).itemsize * n_train * dim
 
     def optimality(self, fit: Fitted, rows: np.ndarray, labels: np.ndarray) -> Optimality:
         """Return the objective and its gradient, in float64."""

@@ -51,15 +51,21 @@ class Work:
     def fit_bytes(self) -> int:
         """Bytes that fits, predictions and checks of a linear probe need besides, at most.
 
-        A fit copies no float32 rows. It holds scores and residuals of the train rows, and the
-        optimiser's vectors; predictions hold the scores of all fits, with bounds in float64.
+        A fit holds scores and residuals of the train rows, the optimiser's vectors, and what its
+        probe says that it makes of the rows; predictions hold the scores of all fits, with bounds
+        in float64.
         """
-        fit = 16 * self.n_train * (self.vectors + 1) + 8 * _HISTORY * self.vectors * (self.dim + 1)
+        fit = self._working_bytes()
+        fit += 16 * self.n_train * (self.vectors + 1) + 8 * _HISTORY * self.vectors * (self.dim + 1)
         predict = 36 * self.n_test * self.vectors * self.protocol.fits
-        # Probes that do not say that they fit float32 rows are taken to make a copy in float64.
-        if getattr(self.protocol.probe, "dtype", None) != "float32":
-            fit += 8 * self.n_train * self.dim
         return max(fit, predict, min(_SLABS_BYTES, 8 * self.n_train * self.dim))
+
+    def _working_bytes(self) -> int:
+        """Return what the probe says; of one that says nothing, a copy of the rows in float64."""
+        stated = getattr(self.protocol.probe, "working_bytes", None)
+        if stated is None:
+            return 8 * self.n_train * self.dim
+        return stated(self.n_train, self.dim, self.vectors)
 
 
 @dataclass(frozen=True)
@@ -132,10 +138,8 @@ def _size(count: int) -> str:
 
 
 def _needed(works: Sequence[Work], count: int, *, ahead: bool, new: bool) -> int:
-    sizes = sorted(works, key=lambda work: -(work.rows_bytes + work.fit_bytes))
-    fitted, loaded = sizes[:count], sizes[count : 2 * count] if ahead else []
-    return (
-        sum(work.rows_bytes + work.fit_bytes for work in fitted)
-        + sum(work.rows_bytes for work in loaded)
-        + (count * _PROCESS_BYTES if new else 0)
-    )
+    """Return what no choice of tasks that are in memory together exceeds."""
+    rows = sorted((work.rows_bytes for work in works), reverse=True)
+    fits = sorted((work.fit_bytes for work in works), reverse=True)
+    processes = count * _PROCESS_BYTES if new else 0
+    return sum(rows[: 2 * count if ahead else count]) + sum(fits[:count]) + processes

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geneb.probing.protocol import choose_protocol
+from geneb.probing.backends import SklearnBackend
+from geneb.probing.protocol import PROTOCOLS, choose_protocol
 from geneb.probing.schedule import Work, announce, longest_first, plan
 
 MB = 10**6
@@ -70,6 +73,24 @@ def test_rows_that_are_copied_are_counted():
     doubles = replace(published, protocol=replace(published.protocol, probe=probe))
     copy = 8 * published.n_train * published.dim
     assert doubles.fit_bytes >= copy > published.fit_bytes
+
+
+@pytest.mark.parametrize("train", [100, 5_000])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_what_the_converged_protocol_takes_is_stated(train, classes):
+    """The memory that numpy takes for a fit stays below what was said before it."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(train, 256)).astype(np.float32)
+    labels = np.arange(train) % classes
+    work = make_work(train=train, classes=classes)
+    work = replace(work, dim=256, n_test=1, protocol=PROTOCOLS["geneb-lr-1-converged"])
+    tracemalloc.start()
+    try:
+        work.protocol.probe.fit(rows, labels, None, SklearnBackend())
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < work.fit_bytes < 8 * taken
 
 
 @pytest.mark.parametrize(
