@@ -94,7 +94,7 @@ def show(paths: tuple[Path, ...], *, form: str, as_json: bool, **query: Any) -> 
     """
     from geneb.benchmark.spec import load_spec
     from geneb.cli.console import print_json, status
-    from geneb.reporting.entries import entries_of, read_leaderboard
+    from geneb.reporting.entries import backend_notes, entries_of, read_leaderboard
     from geneb.reporting.shipped import shipped_sources
     from geneb.reporting.view import Query, look
 
@@ -110,6 +110,8 @@ def show(paths: tuple[Path, ...], *, form: str, as_json: bool, **query: Any) -> 
     status(f"{asked.metric}, regime {asked.regime}; ranked by {view.ranked_by}")
     if any(one.scores.own for one in view.models):
         status("tasks outside the benchmark never enter macro, micro or a category")
+    for note in backend_notes([one.entry for one in view.models]):
+        status(note)
     for one in view.models:
         if not one.scores.tasks and not one.scores.own:
             status(f"{one.model_id} has no scores in the regime {asked.regime}")
@@ -123,6 +125,7 @@ def _describe(one: Standing, view: View) -> dict[str, Any]:
         "display": entry.display,
         "params": entry.params,
         "provenance": entry.provenance,
+        "backend": entry.backend,
         "macro": scores.macro,
         "micro": scores.micro,
         "tasks_present": len(scores.tasks),

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from geneb.benchmark.spec import ModelFacts, load_model_meta, load_spec
 from geneb.errors import Fault, InputError, NotFoundError
+from geneb.probing.calibration import REFERENCE
 from geneb.reporting.faults import listed
 from geneb.reporting.sources import Source, read_sources
 from geneb.reporting.submission import ENDING, EVIDENCE_ENDING
@@ -60,6 +61,8 @@ class Entry:
         Whether the submission says that the model never saw the tasks' sequences.
     protocol
         What the scores were made by; a submission is of the published one by definition.
+    backend
+        What solved the fits; None where nothing says so.
     """
 
     model_id: str
@@ -69,6 +72,7 @@ class Entry:
     zero_shot: bool
     protocol: str
     summary: Summary
+    backend: str | None = None
 
     @property
     def official(self) -> bool:
@@ -112,7 +116,9 @@ def read_leaderboard(submissions: Path, verifications: Path | None = None) -> Le
     """
     reports = validate_files(submission_files(submissions))
     evidence = [submissions / f"{report.path.stem}{EVIDENCE_ENDING}" for report in reports]
-    _refuse([*reports, *validate_files(path for path in evidence if path.exists())], submissions)
+    beside = validate_files(path for path in evidence if path.exists())
+    _refuse([*reports, *beside], submissions)
+    backends = {one.path.name.removesuffix(EVIDENCE_ENDING): one.backend for one in beside}
     if verifications is not None and not verifications.is_dir():
         raise NotFoundError(
             "there is no such folder of verification records", where=str(verifications)
@@ -123,10 +129,12 @@ def read_leaderboard(submissions: Path, verifications: Path | None = None) -> Le
         # What was checked is what is used: the file is not read a second time.
         record, note = _record_of(report, verifications)
         notes += [note] if note else []
-        entries.append(_make_entry(report.found, record))
+        entry = _make_entry(report.found, record)
+        entries.append(replace(entry, backend=backends.get(entry.model_id)))
     if verifications is not None:
         notes += _records_of_nobody(verifications, {entry.model_id for entry in entries})
     ordered = sorted(entries, key=lambda entry: (entry.model_id.lower(), entry.model_id))
+    notes += backend_notes(ordered)
     notes += [
         f"{' and '.join(ids)} are both shown as {display}"
         for display, ids in same_names(ordered).items()
@@ -213,6 +221,15 @@ def _provenance(facts: ModelFacts | None, record: VerificationRecord | None) -> 
     return min(published, earned, key=PROVENANCES.index)
 
 
+def backend_notes(entries: Sequence[Entry]) -> list[str]:
+    """Return a sentence for each model whose fits were not solved by scikit-learn on the CPU."""
+    return [
+        f"{entry.model_id}: its fits were solved by the backend {entry.backend}"
+        for entry in entries
+        if entry.backend not in (None, REFERENCE)
+    ]
+
+
 def same_names(entries: Sequence[Entry]) -> dict[str, list[str]]:
     """Return the names for people that several models have, case aside, with the models' ids."""
     ids: dict[str, list[str]] = {}
@@ -248,4 +265,5 @@ def _look_at(source: Source) -> Entry:
         zero_shot=False,
         protocol=source.protocol,
         summary=source.summary,
+        backend=source.backend,
     )

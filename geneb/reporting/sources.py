@@ -26,6 +26,8 @@ class Source:
     protocol
         What they were made by. The submission schema has no room for it: a submission is one of
         the published protocol by definition.
+    backend
+        What solved the fits; None of a submission, whose evidence says so.
     submission
         What was read, of a submission; None of a results folder.
     """
@@ -34,6 +36,7 @@ class Source:
     path: Path
     protocol: str
     summary: Summary
+    backend: str | None = None
     submission: Findings | None = None
 
 
@@ -95,7 +98,8 @@ def results_folders(path: Path) -> list[Path]:
 
 def _read_folder(path: Path) -> Source:
     folder = ResultsFolder.open(path)
-    return Source(folder.info.model_id, path, folder.info.protocol, folder.summary())
+    info = folder.info
+    return Source(info.model_id, path, info.protocol, folder.summary(), info.backend)
 
 
 def read_submission(path: Path) -> Source:
@@ -114,4 +118,4 @@ def read_submission(path: Path) -> Source:
             found=listed(found.faults),
         )
     protocol = load_spec().protocol.id
-    return Source(found.document["model_id"], path, protocol, found.summary, found)
+    return Source(found.document["model_id"], path, protocol, found.summary, submission=found)

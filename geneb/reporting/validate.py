@@ -101,6 +101,8 @@ class Report:
         evidence file.
     sha256
         Of the file; None where it could not be read.
+    backend
+        What solved the fits, as a valid evidence file says; None for all else.
     read
         Whether there was a file to look into.
     faults
@@ -111,6 +113,7 @@ class Report:
     model_id: str | None = None
     found: Findings | None = None
     sha256: str | None = None
+    backend: str | None = None
     read: bool = True
     faults: list[Fault] = field(default_factory=list)
 
@@ -252,6 +255,7 @@ def _validate_evidence(data: bytes, report: Report) -> None:
             place = one["loc"][1:] if one["loc"][:1] in _KINDS_OF_EVIDENCE else one["loc"]
             report.faults.append(_describe({**one, "loc": place}))
     else:
+        report.backend = getattr(evidence, "backend", None)  # evidence of older files has none
         report.faults += contradictions(evidence)
         report.warnings += gaps(evidence)
     if isinstance(document, dict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.command import check_mistake, geneb
+from support.results_folders import run_info, write_results
 from support.small_stores import random_task, write_store
 from support.submissions import submission, write_submission
 
@@ -47,6 +48,16 @@ def test_ranks_in_full_precision(submissions):
     ]
     assert rows[3][2:] == [rows[4][2], rows[4][3], "100/100"]
     assert rows[5][2:] == ["-", "-", "99/100"]
+
+
+def test_another_backend_is_said_beside_the_scores(tmp_path):
+    """As a note, and as a field of the JSON."""
+    results = write_results(tmp_path / "results", run_info(backend="torch:cuda"))
+    done = show(results)
+    assert "some-model: its fits were solved by the backend torch:cuda" in done.err
+    assert show(results, "--json").json["models"][0]["backend"] == "torch:cuda"
+    ours = write_results(tmp_path / "others", run_info())
+    assert "backend" not in show(ours).err
 
 
 def test_the_output_depends_on_nothing_but_the_scores(submissions):

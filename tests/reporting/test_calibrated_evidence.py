@@ -8,7 +8,7 @@ from support.results_folders import run_info, write_results
 
 from geneb.errors import InputError
 from geneb.probing.calibration import calibration_tasks
-from geneb.reporting.entries import read_leaderboard
+from geneb.reporting.entries import backend_notes, read_leaderboard
 from geneb.reporting.pack import Statement, pack, write_packed
 from geneb.reporting.validate import validate_files
 
@@ -56,7 +56,8 @@ def test_with_one_that_holds_it_stands_in_the_leaderboard(results, tmp_path):
     (report,) = validate_files([evidence])
     assert report.faults == []
     entries = read_leaderboard(tmp_path / "out").entries
-    assert [one.model_id for one in entries] == ["some-model"]
+    assert [(one.model_id, one.backend) for one in entries] == [("some-model", "cuml")]
+    assert backend_notes(entries) == ["some-model: its fits were solved by the backend cuml"]
 
 
 def test_scikit_learn_needs_none(tmp_path):
@@ -65,3 +66,4 @@ def test_scikit_learn_needs_none(tmp_path):
     notes, evidence = packed(results, tmp_path / "out", None)
     assert not any("cannot be submitted" in note for note in notes)
     assert validate_files([evidence])[0].faults == []
+    assert backend_notes(read_leaderboard(tmp_path / "out").entries) == []
