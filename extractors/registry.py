@@ -10,6 +10,7 @@ import importlib.resources
 import tomllib
 from collections.abc import Container
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -31,7 +32,7 @@ from geneb.extractors.source import (
     load_class,
     output_to_stderr,
 )
-from geneb.extractors.weights import locate
+from geneb.extractors.weights import locate, published_ids
 
 REGISTRY_FILE = "registry.toml"
 
@@ -74,6 +75,9 @@ class Model(_Strict):
     generic
         Whether it is no model by itself, but runs whatever weights a user names, under a name
         that a user gives.
+    params, licence
+        Number of parameters that are run, and the licence of the weights, of a model that is not
+        one of the benchmark's; of those, `benchmark/model_meta.json` says it.
     dim
         Numbers a vector, as it is run by default; None where that depends on the weights.
     bases
@@ -96,6 +100,8 @@ class Model(_Strict):
     hub_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")
     revision: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
     generic: bool = False
+    params: int | None = Field(default=None, ge=1)
+    licence: str | None = Field(default=None, pattern=r"^[A-Za-z0-9.+-]{1,40}$")
     dim: int | None = Field(default=None, ge=1)
     bases: int | None = Field(default=None, ge=1)
     presets: list[Preset] = ["masked"]
@@ -195,9 +201,10 @@ def load(spec: str, **told: Any) -> Loaded:
         known = {model_id: model.display for model_id, model in models().items()}
         expected = "an id of `geneb model list --runnable`, or path/to/file.py:ClassName"
         raise no_such_model(spec, known, expected=expected)
+    folder = _weights_folder(spec, options) if _has_weights(spec) else None
     cls = model_class(spec)
     options = _placed(cls, options)
-    return Loaded(_construct_built_in(spec, cls, options), spec, options.device)
+    return Loaded(_construct_built_in(spec, cls, folder, options), spec, options.device)
 
 
 def model_class(model_id: str) -> type[Extractor]:
@@ -245,25 +252,37 @@ def _placed(cls: type, options: ModelOptions) -> ModelOptions:
     return dataclasses.replace(options, device=best_device() if told else CPU)
 
 
-def _construct_built_in(model_id: str, cls: type[Extractor], options: ModelOptions) -> Extractor:
+def _has_weights(model_id: str) -> bool:
+    """Return what its class says with ``needs_weights``, without importing it, and torch."""
     model = models()[model_id]
-    if not cls.needs_weights:
-        return _construct(cls, model.parameters, options)
-    check_device(options.device)
+    return model.generic or model.hub_id is not None or model_id in published_ids()
+
+
+def _weights_folder(model_id: str, options: ModelOptions) -> Path:
+    model = models()[model_id]
     if model.generic and options.weights is None:
         raise InputError(
             f"{model_id} has no weights of its own",
             where="--weights",
             fix=f"geneb embed --model {model_id} --weights DIR --model-id NAME",
         )
-    folder = locate(
+    return locate(
         model_id,
         hub_id=model.hub_id,
         pinned=model.revision,
         weights=options.weights,
         revision=options.revision,
     )
-    return cls(folder=folder, options=options, **model.parameters)  # type: ignore[call-arg]
+
+
+def _construct_built_in(
+    model_id: str, cls: type[Extractor], folder: Path | None, options: ModelOptions
+) -> Extractor:
+    parameters = models()[model_id].parameters
+    if folder is None:
+        return _construct(cls, parameters, options)
+    check_device(options.device)
+    return cls(folder=folder, options=options, **parameters)  # type: ignore[call-arg]
 
 
 def _load_from_file(spec: str, options: ModelOptions) -> Loaded:
@@ -277,9 +296,10 @@ def _load_from_file(spec: str, options: ModelOptions) -> Loaded:
         return Loaded(published, model_id, options.device)
     where = f"{loaded.path.name}:{model_id}"
     _check_declarations(loaded.cls, where)
+    parameters = _folder_argument(loaded.cls, model_id, options)
     try:
         with output_to_stderr():
-            extractor = _construct(_telling_its_file(loaded), {}, options)
+            extractor = _construct(_telling_its_file(loaded), parameters, options)
             canonical_json(dict(extractor.describe().parameters))
     except GenebError:
         raise
@@ -287,12 +307,25 @@ def _load_from_file(spec: str, options: ModelOptions) -> Loaded:
         raise InputError(
             "the class could not be constructed or described",
             where=where,
-            expected=f"{model_id}() to work, or with device= and weights=, and parameters in "
-            "describe() that JSON can hold",
+            expected=f"{model_id}() to work, or with device= and weights=, or with folder= and "
+            "options=, and parameters in describe() that JSON can hold",
             found=describe_failure(error, loaded.path),
         ) from error
     _check_numbers(extractor, where)
     return Loaded(extractor, model_id, options.device)
+
+
+def _folder_argument(cls: type[Extractor], model_id: str, options: ModelOptions) -> dict[str, Any]:
+    """Return the folder of the weights, for a class that is constructed as the built-in ones."""
+    if not cls.needs_weights:
+        return {}
+    if options.weights is None:
+        raise InputError(
+            f"{model_id} runs the weights that are named, and has none of its own",
+            where="--weights",
+            fix="name a file, a folder, or a hub id with --revision",
+        )
+    return {"folder": locate(model_id, weights=options.weights, revision=options.revision)}
 
 
 def named(loaded: Loaded, model_id: str | None) -> str:

@@ -113,15 +113,17 @@ def locate(
     Raises
     ------
     InputError
-        If a hub id is named without a commit.
+        If a hub id is named without a commit, or a commit for what has none.
     NotFoundError
         If the weights, or some of their files, are not here.
     """
     if weights is not None and Path(weights).exists():
+        if revision is not None:
+            raise _no_commits(weights)
         return Path(weights)
     if weights is not None and not HUB_ID.fullmatch(weights):
         raise NotFoundError(
-            f"the weights of {model_id} are not on this machine",
+            "these weights are not on this machine",
             where=plain(weights, limit=300),
             expected="a file or folder that exists, or a hub id with --revision",
         )
@@ -129,6 +131,8 @@ def locate(
     own = hub_id or known.repository
     repository = weights or own
     if repository is None:
+        if revision is not None:
+            raise _no_commits(known.package or model_id)
         return _locate_outside_the_hub(model_id, known)
     pinned = pinned or known.revision if repository == own else None
     commit = _commit(repository, revision, pinned)
@@ -137,7 +141,16 @@ def locate(
     fix = (
         f"geneb model fetch {model_id}{named}{given}, or name the folder they are in with --weights"
     )
-    return _locate_snapshot(model_id, repository, commit, known, fix)
+    return _locate_snapshot(repository, commit, known, fix)
+
+
+def _no_commits(weights: str) -> InputError:
+    return InputError(
+        "a commit can be named for a hub repository alone",
+        where="--revision",
+        found=f"{plain(weights, limit=300)}, which has none",
+        fix="leave --revision out",
+    )
 
 
 def _commit(repository: str, revision: str | None, pinned: str | None) -> str:
@@ -152,20 +165,18 @@ def _commit(repository: str, revision: str | None, pinned: str | None) -> str:
     return commit
 
 
-def _locate_snapshot(
-    model_id: str, repository: str, commit: str, known: PublishedWeights, fix: str
-) -> Path:
+def _locate_snapshot(repository: str, commit: str, known: PublishedWeights, fix: str) -> Path:
     folder = cached_snapshot(repository, commit)
     if folder is None:
         raise NotFoundError(
-            f"the weights of {model_id} are not on this machine",
+            "these weights are not on this machine",
             where=f"{repository} at {commit}",
             fix=fix,
         )
     files = known.files_of(repository, commit)
     if missing := [name for name in files if not (folder / name).is_file()]:
         raise NotFoundError(
-            f"only a part of the weights of {model_id} is on this machine",
+            "only a part of these weights is on this machine",
             where=str(folder),
             expected=f"{name_some(missing)} too",
             fix=fix,

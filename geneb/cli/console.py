@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from geneb.base.canonical import pretty_json
@@ -63,6 +63,18 @@ def table(
     for row in rows:
         grid.add_row(*(Text(plain(cell)) for cell in row))
     console.print(grid)
+
+
+def named_values(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each value of nested mappings with its name, such as ``letters, N``: a table's rows."""
+    for key, value in values.items():
+        name = f"{path}{key}"
+        if isinstance(value, Mapping) and value:
+            yield from named_values(value, f"{name}, ")
+        elif isinstance(value, list | tuple):
+            yield name, " ".join(map(str, value)) or "none"
+        else:
+            yield name, "none" if value is None or value == {} else str(value)
 
 
 def terminal_width() -> int | None:

@@ -100,14 +100,14 @@ def _examine_model(
 
 
 def _show_model(checkup: Checkup) -> None:
-    from geneb.cli.console import table
+    from geneb.cli.console import named_values, table
 
     speed = checkup.tokens_per_second
     rows = [
         ("model", checkup.model),
         ("device", checkup.device),
         ("computed in", checkup.compute_dtype),
-        *((name, str(value)) for name, value in checkup.parameters.items()),
+        *named_values(checkup.parameters),
         ("weights", checkup.weights or "none"),
         ("tokenizer", checkup.tokenizer or "none"),
         ("dim", "not known" if checkup.dim is None else f"{checkup.dim:,}"),

@@ -230,7 +230,7 @@ def _budget_option() -> Callable[[Decorated], Decorated]:
         "--batch-tokens",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Padded tokens a batch; fixed once the store is created. Default: 4096 on a CPU, "
+        help="Padded tokens a batch; fixed once the store is created. Default: 2048 on a CPU, "
         "there 16384 for models without weights; on a GPU 4096 to 65536, by its free memory.",
     )
 

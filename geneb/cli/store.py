@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
     from geneb.embedding.reproduce import RowReproduction
 
+# Fields of a fingerprint that a user chooses.
+_OPTIONS = {
+    "parameters.layer": "--layer",
+    "parameters.pooling": "--pooling",
+    "parameters.preset": "--preset",
+    "parameters.long input": "--long-input",
+    "compute_dtype": "--dtype",
+}
+
 _STORE = click.argument("store", type=click.Path(path_type=Path))
 
 
@@ -36,7 +45,7 @@ def command() -> None:
 @json_option()
 def info(store: Path, *, as_json: bool) -> None:
     """Show what made a store and what is in it; nothing is recomputed."""
-    from geneb.cli.console import print_json, table
+    from geneb.cli.console import named_values, print_json, table
     from geneb.stores.describe import describe_store
 
     facts = describe_store(store)
@@ -51,7 +60,7 @@ def info(store: Path, *, as_json: bool) -> None:
         ("sealed", "yes" if facts["sealed"] else "no"),
         ("fingerprint", facts["fingerprint_id"]),
         *((f"  {name}", str(value)) for name, value in fingerprint.items() if value is not None),
-        *((f"  {name}", str(value)) for name, value in parameters.items()),
+        *((f"  {name}", value) for name, value in named_values(parameters)),
         ("token budget", f"{facts['token_budget']:,}"),
         ("tasks complete", f"{len(facts['tasks']):,}"),
         ("tasks incomplete", ", ".join(facts["incomplete"]) or "none"),
@@ -173,10 +182,21 @@ def reproduce(
             where=str(store),
             expected=f"vectors within {result.tolerance:g} of their root mean square",
             found=f"{result.failing:,} of {result.sample:,} rows are others",
-            fix="compare the fingerprint in `geneb store info` with how the model is run: "
-            "--weights, --layer, --pooling, --dtype",
+            fix=_how_to_run_it(result),
         )
     status(f"the {result.sample:,} rows that were drawn are those that {result.model} makes")
+
+
+def _how_to_run_it(result: RowReproduction) -> str:
+    """Return with which options the model would be run as the store says that it was."""
+    told = [
+        f"{_OPTIONS[one.field]} {one.store}"
+        for one in result.differences
+        if one.field in _OPTIONS and one.store is not None
+    ]
+    if told:
+        return f"run it as the store says that it was made: {' '.join(told)}"
+    return "compare the fingerprint in `geneb store info` with --model and --weights"
 
 
 def _reproduced_rows(result: RowReproduction) -> list[tuple[str, str]]:

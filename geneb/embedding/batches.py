@@ -13,11 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geneb.errors import InputError
 from geneb.extractors.base import Batching
 
 DEFAULT_TOKEN_BUDGET = 16_384
-SMALLEST_TOKEN_BUDGET = 4096
+# Hidden layers of 2,048 numbers are common. 4,096 tokens of them are 32 MiB of float32, more than
+# the largest block that glibc keeps for reuse: it would be mapped anew, page by page, each time.
+_CPU_TOKEN_BUDGET = 2048
+_SMALLEST_TOKEN_BUDGET = 4096
 _LARGEST_TOKEN_BUDGET = 65_536
+# What may be asked for: beyond it is a slip of the keyboard, not a batch.
+MOST_TOKENS = 1 << 24
 # Room for what a token of a large model is turned into on its way: 1,280 numbers of float32 in
 # each of 24 layers are 120 KiB, and four times that leaves room for what a layer needs besides.
 _BYTES_A_TOKEN = 1 << 19
@@ -135,12 +141,28 @@ def whole_batches(first: int, last: int, rows: int, batch_size: int) -> tuple[in
     return first - first % batch_size, min(rows, -(-last // batch_size) * batch_size)
 
 
+def check_token_budget(tokens: int) -> None:
+    """Refuse a token budget that no batch can have.
+
+    Raises
+    ------
+    InputError
+    """
+    if not 1 <= tokens <= MOST_TOKENS:
+        raise InputError(
+            "this cannot be how many tokens a batch holds",
+            where="batch_tokens",
+            expected=f"1 to {MOST_TOKENS:,}",
+            found=f"{tokens:,}",
+        )
+
+
 def choose_token_budget(accelerator_bytes: int | None) -> int:
     """Return how many padded tokens a batch shall have, for a network that is loaded.
 
-    On a CPU 4,096: a batch of four times as many outgrows its caches and is slower. On an
-    accelerator the largest power of two for which half a MiB a token is free, from 4,096 to
-    65,536. What does not fit all the same is halved.
+    On a CPU 2,048: larger batches are slower there. On an accelerator the largest power of two
+    for which half a MiB a token is free, from 4,096 to 65,536. What does not fit all the same is
+    halved.
 
     Parameters
     ----------
@@ -148,7 +170,7 @@ def choose_token_budget(accelerator_bytes: int | None) -> int:
         Memory that is free on the accelerator; None for a CPU.
     """
     if accelerator_bytes is None:
-        return SMALLEST_TOKEN_BUDGET
+        return _CPU_TOKEN_BUDGET
     fitting = max(1, accelerator_bytes // _BYTES_A_TOKEN)
     largest = 1 << (fitting.bit_length() - 1)
-    return min(_LARGEST_TOKEN_BUDGET, max(SMALLEST_TOKEN_BUDGET, largest))
+    return min(_LARGEST_TOKEN_BUDGET, max(_SMALLEST_TOKEN_BUDGET, largest))

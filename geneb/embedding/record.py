@@ -98,7 +98,7 @@ def run_record(
     options
         As parsed; of places only what `geneb.base.locations.shareable` tells.
     outcome
-        ``finished`` or ``stopped``; None while it goes on, and for ever if it is killed or fails.
+        ``finished``, ``stopped`` or ``failed``; None while it goes on or was killed.
     """
     return RunRecord(
         run=summary.run,

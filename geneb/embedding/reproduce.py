@@ -22,7 +22,7 @@ from geneb.embedding.batches import whole_batches
 from geneb.embedding.blocks import name_rows
 from geneb.embedding.canary import canary_digest, make_canary, relative_difference, tolerance
 from geneb.embedding.descriptions import describe_extractor
-from geneb.embedding.engine import Engine, RowError
+from geneb.embedding.engine import Engine, NonFiniteError, RowError
 from geneb.embedding.naming import load_model
 from geneb.embedding.record import installed_versions
 from geneb.errors import InputError, NotFoundError
@@ -327,6 +327,8 @@ class _Comparison:
             return None, "no sequence with this row's id is in the CSV"
         if made.shape != stored.shape:
             return None, f"{made.shape[0]:,} numbers from the model, {stored.shape[0]:,} stored"
+        if np.isnan(made).any():
+            return None, "the model gives NaN or infinity"
         if not np.isfinite(made).all():
             return None, f"the model gives a number that is too large for {made.dtype}"
         figures = _figures(stored, made)
@@ -340,7 +342,10 @@ class _Comparison:
         if store.root.canary.sequences_sha256 != canary_digest():
             return None
         stored = store.canary()
-        made = _rounded(make_canary(self._engine)[LAST], self._stated.store_dtype)
+        try:
+            made = _rounded(make_canary(self._engine)[LAST], self._stated.store_dtype)
+        except NonFiniteError:
+            return float("inf")
         if made.shape != stored.shape:
             return float("inf")
         return float(relative_difference(made, stored).max())
@@ -384,13 +389,26 @@ class _Comparison:
         return self._vectors(known, drawn, np.arange(first, last))[row - first]
 
     def _vectors(self, sequences: Sequence[str], drawn: _Rows, rows: np.ndarray) -> np.ndarray:
-        """Return what the model makes of rows of a split; infinity where that cannot be stored."""
-        try:
-            vectors = self._engine.embed(self._engine.prepare(sequences))
-        except RowError as error:
-            error.where = name_rows(drawn.task.id, drawn.split, rows[error.rows])
-            raise
-        self._dim = vectors.shape[1]
+        """Return what the model makes of rows of a split.
+
+        Infinity where that cannot be stored, NaN for rows that the model makes no numbers of.
+        """
+        items = self._engine.prepare(sequences)
+        left, made = np.arange(len(items)), None
+        while made is None and len(left):
+            try:
+                made = self._engine.embed([items[row] for row in left])
+            except NonFiniteError as error:
+                # In file order a row's vector is that of its whole batch.
+                in_file_order = self._engine.extractor.batching == "file-order"
+                left = left[:0] if in_file_order else np.delete(left, error.rows)
+            except RowError as error:
+                error.where = name_rows(drawn.task.id, drawn.split, rows[left[error.rows]])
+                raise
+        self._dim = self._dim if made is None else made.shape[1]
+        vectors = np.full((len(items), self._dim or self._stated.dim), np.nan, dtype=np.float32)
+        if made is not None:
+            vectors[left] = made
         return _rounded(vectors, self._stated.store_dtype)
 
 

@@ -12,7 +12,7 @@ from geneb.base.locations import shareable
 from geneb.base.progress import Progress, Silent
 from geneb.benchmark.spec import load_spec
 from geneb.embedding.agreement import check_replacements
-from geneb.embedding.batches import DEFAULT_TOKEN_BUDGET, choose_token_budget
+from geneb.embedding.batches import DEFAULT_TOKEN_BUDGET, check_token_budget, choose_token_budget
 from geneb.embedding.descriptions import Beginning, begin_stores
 from geneb.embedding.engine import Engine
 from geneb.embedding.layers import ALL_LAYERS, check_place, store_paths
@@ -20,7 +20,7 @@ from geneb.embedding.naming import load_model, recipe_name
 from geneb.embedding.record import EmbedSummary, RunClock, new_run_id
 from geneb.embedding.session import Session, TaskInput
 from geneb.embedding.targets import Target
-from geneb.errors import GenebError, InputError, WorkError
+from geneb.errors import GenebError, WorkError
 from geneb.extractors.base import LAST
 from geneb.extractors.devices import AUTO, CPU, free_memory
 from geneb.extractors.options import ModelOptions
@@ -98,8 +98,8 @@ def embed(
         If the model breaks its contract; what was complete before stays complete.
     """
     clock = RunClock()
-    if batch_tokens is not None and batch_tokens < 1:
-        raise InputError("a batch must hold a token", where="batch_tokens", found=str(batch_tokens))
+    if batch_tokens is not None:
+        check_token_budget(batch_tokens)
     folder, told = Path(store), {"device": AUTO, **told}
     every = told.get("layer") == ALL_LAYERS
     check_place(folder, every=every)

@@ -19,7 +19,7 @@ from geneb.embedding.executors import run_serial
 from geneb.embedding.plan import BlockJob, TaskPlan, plan_tasks
 from geneb.embedding.record import EmbedSummary, RunClock, run_record
 from geneb.embedding.targets import Target
-from geneb.errors import WorkError
+from geneb.errors import GenebError, WorkError
 from geneb.stores.model import RunRecord
 from geneb.stores.reader import Store
 from geneb.tasks.read import Split, SplitRows, Task, TaskRows, read_task
@@ -152,6 +152,9 @@ class Session:
                 self._embed_task(plan, inputs[plan.rows.id])
         except _Stopped:
             self.summary.stopped = True
+        except Exception:
+            self._record_failure()
+            raise
         finally:
             self._progress.finish()
 
@@ -285,6 +288,14 @@ class Session:
             for target in self._targets:
                 if target.recorded:
                     target.writer.record_run(self._record(None))
+
+    def _record_failure(self) -> None:
+        record = self._record("failed")
+        for target in self._targets:
+            if target.recorded:
+                # The error that is under way says more than a disk that is full.
+                with contextlib.suppress(OSError, GenebError):
+                    target.writer.record_run(record)
 
     def _record(self, outcome: str | None) -> RunRecord:
         engine, summary = self._engine, self.summary

@@ -141,7 +141,7 @@ def test_blocks_run_the_batches_of_the_whole_split(rows, block, size):
 @pytest.mark.parametrize(
     ("free", "expected"),
     [
-        (None, 4096),
+        (None, 2048),
         (0, 4096),
         (1 << 30, 4096),
         (4 << 30, 8192),

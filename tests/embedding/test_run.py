@@ -449,10 +449,10 @@ def test_a_task_that_is_not_embedded_cannot_be_replaced(data, tmp_path):
     assert not (tmp_path / "k.zarr").exists()
 
 
-@pytest.mark.parametrize("tokens", [0, -5])
+@pytest.mark.parametrize("tokens", [0, -5, 1 << 25])
 def test_a_batch_holds_a_token(data, tmp_path, tokens):
-    """No budget is not the default budget."""
-    with pytest.raises(InputError, match="a batch must hold a token"):
+    """No budget is not the default budget, and a slip of the keyboard is no budget."""
+    with pytest.raises(InputError, match="this cannot be how many tokens a batch holds"):
         geneb.embed(
             "kmer3", data=data, store=tmp_path / "k.zarr", available=True, batch_tokens=tokens
         )

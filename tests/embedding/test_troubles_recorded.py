@@ -131,3 +131,25 @@ def test_a_thread_that_fails_ends_the_run(root, data, tmp_path, monkeypatch, met
     assert (opened.task_ids(), opened.incomplete()) == (["mixed"], ["three"])
     assert geneb.embed(spec, data=data, tasks=TASKS, store=store).embedded == ["three"]
     assert differing(content(tmp_path / "whole.zarr"), content(store)) == []
+
+
+def test_a_run_that_broke_off_says_that_it_failed(mine, data, tmp_path, monkeypatch):
+    """A record without an outcome is that of a run that goes on or was killed."""
+    written = Writer.write_block
+
+    def full_disk(self, *args):
+        written(self, *args)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "write_block", full_disk)
+        with pytest.raises((OSError, WorkError)):
+            geneb.embed("kmer3", data=data, tasks=TASKS, store=tmp_path / "s.zarr")
+
+    (record,) = geneb.open_store(tmp_path / "s.zarr").runs()
+    assert record.outcome == "failed"
+    geneb.embed("kmer3", data=data, tasks=TASKS, store=tmp_path / "s.zarr")
+    assert {run.outcome for run in geneb.open_store(tmp_path / "s.zarr").runs()} == {
+        "failed",
+        "finished",
+    }

@@ -182,7 +182,7 @@ def parse():
     parser.add_argument("--made", default="512x6", metavar="DIMxLAYERS")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--batch-tokens", type=int, default=4096)
+    parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--matrix", type=int, default=2048)
     parser.add_argument("--repeats", type=int, default=3)
     return parser.parse_args()
